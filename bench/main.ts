@@ -7,6 +7,7 @@ import { parseArgs } from "node:util";
 import { measureAuthorizationServer } from "./authorization-server/measure-authorization-server.ts";
 import { compareCommits, comparisonTable } from "./compare-commits.ts";
 import { measureBodies } from "./one-proxy/measure-bodies.ts";
+import { measureObservability } from "./one-proxy/measure-observability.ts";
 import { measureGrpc, measureHttp1, measureHttp2 } from "./one-proxy/measure-requests.ts";
 import { measureHandshakes } from "./handshakes/measure-handshakes.ts";
 import { measureIdle, measureIdleHttp2 } from "./idle/measure-idle.ts";
@@ -15,6 +16,7 @@ import { measureMtls, measureMtlsGrpc, measureMtlsHttp2 } from "./mtls/measure-m
 import { measurePush } from "./push/measure-push.ts";
 import { measurePolicies } from "./policies/measure-policies.ts";
 import type { Scenario, ScenarioResult } from "./scenario.ts";
+import { measureStats } from "./stats/measure-stats.ts";
 import { ownTree } from "./tree.ts";
 import { measureUpToReady } from "./up-to-ready.ts";
 
@@ -42,6 +44,12 @@ const scenarios: readonly Scenario[] = [
     summary: "bodies of 1 MiB and streams of messages, 16 at a time, access log on, one core",
     run: measureBodies,
     isCompared: true,
+  },
+  {
+    name: "tracing",
+    summary: "what logs, metrics and traces add to a request of HTTP/1.1, one core",
+    run: measureObservability,
+    isCompared: false,
   },
   {
     name: "mtls",
@@ -95,6 +103,12 @@ const scenarios: readonly Scenario[] = [
     name: "push",
     summary: "a push of 10,000 routes under 2,000 requests/s",
     run: measurePush,
+    isCompared: false,
+  },
+  {
+    name: "stats",
+    summary: "scrapes of 10,000 series under 2,000 requests/s",
+    run: measureStats,
     isCompared: false,
   },
   {

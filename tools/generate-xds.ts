@@ -89,7 +89,10 @@ const goPackages = [
   ),
 ]
   .map((path) => path.replace("github.com/envoyproxy/go-control-plane/xds/", "github.com/cncf/xds/go/xds/"))
-  .map((path) => path.replace("github.com/envoyproxy/go-control-plane/udpa/", "github.com/cncf/xds/go/udpa/"));
+  .map((path) => path.replace("github.com/envoyproxy/go-control-plane/udpa/", "github.com/cncf/xds/go/udpa/"))
+  .map((path) =>
+    path.replace("github.com/envoyproxy/go-control-plane/opentelemetry/proto/", "go.opentelemetry.io/proto/otlp/"),
+  );
 writeFileSync(
   join(descriptorsFolder, "imports.go"),
   `// The packages whose descriptors main.go prints; written by tools/generate-xds.ts from entries.txt.

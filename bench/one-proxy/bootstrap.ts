@@ -8,15 +8,18 @@ export interface BootstrapPorts {
   readonly backendPort: number;
 }
 
-/** Istio's default access log format (meshConfig.accessLogFormat). */
+/** The mesh's default access log format. */
 const accessLogFormat =
   '[%START_TIME%] "%REQ(:METHOD)% %REQ(X-ENVOY-ORIGINAL-PATH?:PATH)% %PROTOCOL%" %RESPONSE_CODE% %RESPONSE_FLAGS% ' +
   '%RESPONSE_CODE_DETAILS% %CONNECTION_TERMINATION_DETAILS% "%UPSTREAM_TRANSPORT_FAILURE_REASON%" %BYTES_RECEIVED% ' +
   '%BYTES_SENT% %DURATION% %RESP(X-ENVOY-UPSTREAM-SERVICE-TIME)% "%REQ(X-FORWARDED-FOR)%" "%REQ(USER-AGENT)%" ' +
   '"%REQ(X-REQUEST-ID)%" "%REQ(:AUTHORITY)%" "%UPSTREAM_HOST%" %UPSTREAM_CLUSTER_RAW% %UPSTREAM_LOCAL_ADDRESS% ' +
-  "%DOWNSTREAM_LOCAL_ADDRESS% %DOWNSTREAM_REMOTE_ADDRESS% %REQUESTED_SERVER_NAME% %ROUTE_NAME%\n";
+  "%DOWNSTREAM_LOCAL_ADDRESS% %DOWNSTREAM_REMOTE_ADDRESS% %REQUESTED_SERVER_NAME% %ROUTE_NAME% " +
+  "%METADATA(VIRTUAL_HOST:tulle:revision)%\n";
 
 export const cluster = "outbound|80||catalog.shop.svc.cluster.local";
+/** The back end, too: whatever it is sent it answers with 200. */
+const collector = "collector";
 
 /** What Istio gives every route that sets nothing else. */
 const defaultRetries = {
@@ -95,20 +98,40 @@ const http2ToHosts = {
 
 export const route = (match: object) => ({ match, route: { cluster, timeout: "0s", retry_policy: defaultRetries } });
 
-export function bootstrapYaml(ports: BootstrapPorts, accessLogFile: string, isHttp2 = false): string {
+export interface Observed {
+  /** An access log, and Istio's metrics, which a stock Envoy has not. */
+  readonly hasLogAndMetrics: boolean;
+  /** Of the requests, of which a span goes to a collector by OTLP/HTTP. */
+  readonly tracedPercent: number;
+}
+
+export interface BootstrapOptions {
+  readonly isHttp2: boolean;
+  /** Undefined: an access log alone. */
+  readonly observed?: Observed | undefined;
+}
+
+export function bootstrapYaml(
+  ports: BootstrapPorts,
+  accessLogFile: string,
+  { isHttp2, observed }: BootstrapOptions = { isHttp2: false },
+): string {
   return stringify({
     node: { id: "router~127.0.0.1~bench.istio-system~istio-system.svc.cluster.local", cluster: "bench" },
     admin: { address: socketAddress(ports.adminPort) },
     overload_manager: overloadManager,
     static_resources: {
-      listeners: [listener(ports.listenPort, accessLogFile)],
-      clusters: [{ ...backend(ports.backendPort), ...(isHttp2 && http2ToHosts) }],
+      listeners: [listener(ports.listenPort, accessLogFile, ownRoutes(ports.listenPort), observed)],
+      clusters: [
+        { ...backend(ports.backendPort), ...(isHttp2 && http2ToHosts) },
+        { ...backend(ports.backendPort), name: collector },
+      ],
     },
   });
 }
 
 /** `routes`: the connection manager's `route_config` or `rds`. */
-export function listener(port: number, accessLogFile: string, routes: object = ownRoutes(port)) {
+export function listener(port: number, accessLogFile: string, routes: object = ownRoutes(port), observed?: Observed) {
   return {
     name: `0.0.0.0_${port}`,
     address: socketAddress(port),
@@ -117,7 +140,7 @@ export function listener(port: number, accessLogFile: string, routes: object = o
         filters: [
           {
             name: "envoy.filters.network.http_connection_manager",
-            typed_config: connectionManager(port, accessLogFile, routes),
+            typed_config: { ...connectionManager(port, accessLogFile, routes), ...(observed && observing(observed)) },
           },
         ],
       },
@@ -143,14 +166,50 @@ function connectionManager(port: number, accessLogFile: string, routes: object) 
       },
     ],
     ...routes,
-    http_filters: [
-      {
-        name: "envoy.filters.http.router",
-        typed_config: { "@type": "type.googleapis.com/envoy.extensions.filters.http.router.v3.Router" },
-      },
-    ],
+    http_filters: [router],
   };
 }
+
+/** What Istio gives a connection manager for logs, metrics and traces. */
+function observing({ hasLogAndMetrics, tracedPercent }: Observed) {
+  const tracing = {
+    client_sampling: { value: 100 },
+    random_sampling: { value: tracedPercent },
+    overall_sampling: { value: 100 },
+    custom_tags: ["istio.canonical_service", "istio.mesh_id", "istio.namespace"].map((tag) => ({
+      tag,
+      literal: { value: "catalog" },
+    })),
+    provider: {
+      name: "envoy.tracers.opentelemetry",
+      typed_config: {
+        "@type": "type.googleapis.com/envoy.config.trace.v3.OpenTelemetryConfig",
+        service_name: "bench.shop",
+        http_service: { http_uri: { uri: "http://collector/v1/traces", cluster: collector, timeout: "5s" } },
+      },
+    },
+  };
+  return {
+    ...(!hasLogAndMetrics && { access_log: [] }),
+    ...(tracedPercent > 0 && { tracing }),
+    http_filters: [...(hasLogAndMetrics ? [istioStats] : []), router],
+  };
+}
+
+/** A stock Envoy skips it. */
+const istioStats = {
+  name: "istio.stats",
+  is_optional: true,
+  typed_config: {
+    "@type": "type.googleapis.com/xds.type.v3.TypedStruct",
+    type_url: "type.googleapis.com/stats.PluginConfig",
+  },
+};
+
+const router = {
+  name: "envoy.filters.http.router",
+  typed_config: { "@type": "type.googleapis.com/envoy.extensions.filters.http.router.v3.Router" },
+};
 
 function ownRoutes(port: number) {
   return {

@@ -6,7 +6,7 @@ import { envoyPath } from "../../tests/tools/envoy-path.ts";
 import { startProcess, type StartedProcess } from "../../tests/tools/processes.ts";
 import { onCore } from "../measure/on-core.ts";
 import { nodeOf, type Tree } from "../tree.ts";
-import { bootstrapYaml } from "./bootstrap.ts";
+import { bootstrapYaml, type Observed } from "./bootstrap.ts";
 import type { Protocol } from "./work.ts";
 
 export interface Place {
@@ -30,17 +30,23 @@ export interface Contestant {
   readonly start: (place: Place) => Promise<StartedProcess>;
 }
 
-/** nginx and HAProxy are measured with HTTP/1.1 alone: nginx speaks nothing else to hosts. */
-export function contestants(trees: readonly Tree[], protocol: Protocol): readonly Contestant[] {
-  const both: readonly Contestant[] = [
-    { name: "Envoy", logsRequests: true, hasAdmin: true, start: startEnvoy },
+/** Those that take Envoy's bootstrap. `observed`: what each tells of its requests; missing: an access log alone. */
+export function envoyAndTulle(trees: readonly Tree[], observed?: Observed): readonly Contestant[] {
+  const logsRequests = observed?.hasLogAndMetrics ?? true;
+  const own = { logsRequests, hasAdmin: true };
+  return [
+    { name: "Envoy", ...own, start: (place) => startEnvoy(place, observed) },
     ...trees.map((tree) => ({
       name: tree.name,
-      logsRequests: true,
-      hasAdmin: true,
-      start: (place: Place): Promise<StartedProcess> => startTulle(tree, place),
+      ...own,
+      start: (place: Place): Promise<StartedProcess> => startTulle(tree, place, observed),
     })),
   ];
+}
+
+/** nginx and HAProxy are measured with HTTP/1.1 alone: nginx speaks nothing else to hosts. */
+export function contestants(trees: readonly Tree[], protocol: Protocol): readonly Contestant[] {
+  const both = envoyAndTulle(trees);
   if (protocol === "HTTP/2") return both;
   return [
     ...both,
@@ -64,15 +70,15 @@ export function contestantFromCommand(name: string, command: readonly string[]):
   };
 }
 
-async function startEnvoy(place: Place): Promise<StartedProcess> {
-  const bootstrap = await writeBootstrap(place);
+async function startEnvoy(place: Place, observed: Observed | undefined): Promise<StartedProcess> {
+  const bootstrap = await writeBootstrap(place, observed);
   const args = ["-c", bootstrap, "--concurrency", "1", "--disable-hot-restart", "-l", "warning"];
   return startProcess(...onCore(place.core, await envoyPath(), args), { name: "Envoy" });
 }
 
-async function startTulle(tree: Tree, place: Place): Promise<StartedProcess> {
+async function startTulle(tree: Tree, place: Place, observed: Observed | undefined): Promise<StartedProcess> {
   const command = path.join(tree.folder, "packages", "cli", "bin", "tulle.mjs");
-  const args = [command, "proxy", "-c", await writeBootstrap(place), "--concurrency", "1", "-l", "warning"];
+  const args = [command, "proxy", "-c", await writeBootstrap(place, observed), "--concurrency", "1", "-l", "warning"];
   return startProcess(...onCore(place.core, nodeOf(tree), args), { name: tree.name });
 }
 
@@ -147,9 +153,9 @@ export function nginxPreamble(folder: string): readonly string[] {
   ];
 }
 
-function writeBootstrap(place: Place): Promise<string> {
+function writeBootstrap(place: Place, observed: Observed | undefined): Promise<string> {
   return writeConfiguration(place.folder, "bootstrap.yaml", [
-    bootstrapYaml(place, place.accessLogFile, place.protocol === "HTTP/2"),
+    bootstrapYaml(place, place.accessLogFile, { isHttp2: place.protocol === "HTTP/2", observed }),
   ]);
 }
 

@@ -41,7 +41,13 @@ interface Running {
   readonly process: StartedProcess;
 }
 
-export async function runWork(work: Work, warmth: Warmth, options: ScenarioOptions): Promise<readonly Measured[]> {
+/** `all`: who takes part; those of the command line when missing. */
+export async function runWork(
+  work: Work,
+  warmth: Warmth,
+  options: ScenarioOptions,
+  all: readonly Contestant[] = contestantsOf(work, options),
+): Promise<readonly Measured[]> {
   if (cpus().length < 2) throw new Error("needs two cores: one for the proxy, one for load and back end");
   const folder = await mkdtemp(path.join(tmpdir(), "tulle-bench-"));
   await using stack = new AsyncDisposableStack();
@@ -49,10 +55,6 @@ export async function runWork(work: Work, warmth: Warmth, options: ScenarioOptio
   const [backendPort] = await freePorts(1);
   const backend = stack.use(await startBackend(work, folder, `127.0.0.1:${backendPort}`, loadCore));
   await untilAnswered(work, backendPort!, backend, "the back end");
-  const all = [
-    ...contestants(options.trees, work.protocol).filter(({ name }) => options.proxies?.includes(name) ?? true),
-    ...options.also.map(({ name, command }) => contestantFromCommand(name, command)),
-  ];
   const measured = all.map(({ name }) => ({ name, rounds: [] as Round[] }));
   const running: Running[] = [];
   for (const contestant of all) running.push(await start(contestant, work, folder, backendPort!, stack));
@@ -67,6 +69,13 @@ export async function runWork(work: Work, warmth: Warmth, options: ScenarioOptio
     });
   }
   return measured;
+}
+
+function contestantsOf(work: Work, { trees, proxies, also }: ScenarioOptions): readonly Contestant[] {
+  return [
+    ...contestants(trees, work.protocol).filter(({ name }) => proxies?.includes(name) ?? true),
+    ...also.map(({ name, command }) => contestantFromCommand(name, command)),
+  ];
 }
 
 async function start(

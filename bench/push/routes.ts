@@ -17,6 +17,9 @@ export function routes(version: number): ReadonlyMap<string, EncodedResource> {
     routes: Array.from({ length: routesPerHost }, (_unused, number) =>
       changed(`/api/v${number}/things-${index}`, version),
     ),
+    metadata: {
+      filter_metadata: { tulle: { revision: (index * 1_000_003 + version).toString(16).padStart(12, "0") } },
+    },
   }));
   const own = { name: "*:80", domains: ["*"], routes: [changed("/api/catalog", version)] };
   const read = messageFromJson(RouteConfigurationSchema, { name: routeName, virtual_hosts: [...hosts, own] });

@@ -43,6 +43,7 @@ const configuredKinds = [
   "peerauthentications",
   "secrets",
   "browserlogins",
+  "rollouts",
   "configmaps",
 ];
 

@@ -24,7 +24,11 @@ const places: readonly { readonly name: string; readonly pattern: RegExp; readon
   { name: "a time-out of a try", pattern: /onPerTryTimeout\(this, "([^"]+)"\)/g },
   { name: "a refused sign-in", pattern: /(?:#refuse\(visit, |reason: )"([A-Z][^"]+)"/g, within: "/oauth2/" },
   { name: "a redirect of a sign-in", pattern: /#redirect\((?:visit\.)?stream, headers, "([^"]+)"/g },
-  { name: "a fault of the codec", pattern: /"(https?1?\.[a-z_]+|low_version|request_header_timeout)"/g },
+  {
+    name: "a fault of the codec",
+    // What a span is told has names of the same kind.
+    pattern: /(?<!tag\(|key === )"(https?1?\.[a-z_]+|low_version|request_header_timeout)"/g,
+  },
   { name: "a reason of a token", pattern: /^ {2}\w+: "((?:Jwt|Jwks|Audiences|Found)[^"]*)"/gm },
 ];
 

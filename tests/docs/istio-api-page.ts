@@ -8,6 +8,7 @@ const istioKinds = [
   "AuthorizationPolicy",
   "RequestAuthentication",
   "PeerAuthentication",
+  "Telemetry",
 ] as const;
 
 export function istioApiTables(): string {

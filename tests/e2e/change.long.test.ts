@@ -1,10 +1,14 @@
 // Two replicas of everything under load while all of it changes: configuration, pods, proxies, the control plane. No
-// request fails.
+// request fails, nor a unary call or a short stream of gRPC; streams that stay open end where what carries them is
+// replaced, and nowhere else.
 import assert from "node:assert/strict";
+import { writeFile } from "node:fs/promises";
+import path from "node:path";
 import { test, type TestContext } from "node:test";
 import type { Kind } from "@tulle/config";
 import { envoyPath } from "../tools/envoy-path.ts";
 import { waitFor } from "../tools/processes.ts";
+import { catalogAtGateway, describeCalls, GrpcLoad, type GrpcLoadResult, isCutOff, mixedCalls } from "./grpc-load.ts";
 import {
   type DeploymentName,
   deployments,
@@ -23,6 +27,8 @@ const seed = 20_240_611;
 const changeCount = 50;
 const requestsPerSecond = 500;
 const requestsPerSecondOnEnvoys = 200;
+/** A single stream from the server stays open, and is waited for. */
+const grpcLoad = { ...mixedCalls, seed, watches: 1 };
 
 const istio = "networking.istio.io/v1";
 const security = "security.istio.io/v1";
@@ -102,7 +108,8 @@ function peerAuthentication(namespace: string, mode: string): unknown {
 }
 
 function callersOfCatalog(method: string): unknown {
-  const callers = ["webapp", "productpage"].map((name) => `cluster.local/ns/shop/sa/${name}`);
+  const accounts = ["shop/sa/webapp", "shop/sa/productpage", "tulle-system/sa/tulle-ingressgateway"];
+  const principals = accounts.map((account) => `cluster.local/ns/${account}`);
   return {
     apiVersion: security,
     kind: "AuthorizationPolicy",
@@ -110,7 +117,7 @@ function callersOfCatalog(method: string): unknown {
     spec: {
       selector: { matchLabels: { app: "catalog" } },
       action: "ALLOW",
-      rules: [{ from: [{ source: { principals: callers } }], to: [{ operation: { methods: [method] } }] }],
+      rules: [{ from: [{ source: { principals } }], to: [{ operation: { methods: [method, "POST"] } }] }],
     },
   };
 }
@@ -172,13 +179,25 @@ async function changeConfiguration(shop: ShopInstance, load: ShopLoad): Promise<
   }
 }
 
+/** What is replaced, and since when. */
+interface Replacement {
+  readonly what: string;
+  readonly fromMs: number;
+}
+
 /**
  * Every pod is replaced, every proxy started again, and the control plane twice. Starts take from the load; it catches
  * up after each.
  */
-async function replaceEverything(shop: ShopInstance, load: ShopLoad, tell: (what: string) => void): Promise<void> {
+async function replaceEverything(
+  shop: ShopInstance,
+  load: ShopLoad,
+  replacements: Replacement[],
+  tell: (what: string) => void,
+): Promise<void> {
   const replace = async (what: string, work: () => Promise<void>): Promise<void> => {
     await load.caughtUp();
+    replacements.push({ what, fromMs: load.nowMs });
     await work();
     tell(what);
   };
@@ -203,8 +222,28 @@ function assertAllAnswered(context: TestContext, result: LoadResult, perSecond: 
   assert.equal(result.requests, perSecond * result.seconds);
 }
 
+/** Of calls as well; what stayed open has ended where the gateway or the catalog was replaced. */
+function assertCallsAnswered(
+  context: TestContext,
+  { unary, streamsDone, failed, ...told }: GrpcLoadResult,
+  replacements: readonly Replacement[],
+): void {
+  const described = describeCalls({ unary, streamsDone, failed, ...told });
+  context.diagnostic(described);
+  const isExplained = (endedAtMs: number): boolean =>
+    /gateway|catalog/.test(replacements.findLast(({ fromMs }) => fromMs <= endedAtMs)?.what ?? "");
+  assert.deepEqual(
+    failed.filter((call) => call.method !== "Watch" || !isCutOff(call) || !isExplained(call.endedAtMs)),
+    [],
+    described,
+  );
+  assert.ok(unary > 0 && streamsDone > 0);
+}
+
+const addGrpc = (folder: string): Promise<void> => writeFile(path.join(folder, "by-grpc.yaml"), catalogAtGateway());
+
 test("no request fails while everything changes", async (context: TestContext) => {
-  await using shop = await startReplicatedShop();
+  await using shop = await startReplicatedShop(addGrpc);
   const podsBefore = await shop.pods();
   const load = await ShopLoad.begin(shop, {
     seed,
@@ -213,18 +252,21 @@ test("no request fails while everything changes", async (context: TestContext) =
     minSeconds: 60,
     timeoutMs: 60_000,
   });
+  const calls = GrpcLoad.begin(shop, grpcLoad, () => load.nowMs);
+  const replacements: Replacement[] = [];
   const tell = (what: string): void => {
     context.diagnostic(
       `${Math.round(load.nowMs / 1000)} s: ${what}; ${load.sent} requests, ${load.failed.length} failed`,
     );
   };
   try {
-    await Promise.all([changeConfiguration(shop, load), replaceEverything(shop, load, tell)]);
+    await Promise.all([changeConfiguration(shop, load), replaceEverything(shop, load, replacements, tell)]);
   } finally {
-    const result = await load.end();
+    const [result, told] = await Promise.all([load.end(), calls.end()]);
     tell("end");
     if (result.failed.length > 0) context.diagnostic(await shop.proxyLogs());
     assertAllAnswered(context, result, requestsPerSecond);
+    assertCallsAnswered(context, told, replacements);
   }
   const podsAfter = await shop.pods();
   assert.deepEqual(
@@ -247,7 +289,11 @@ test("no request fails while everything changes", async (context: TestContext) =
 });
 
 test("no request fails on stock Envoys while pods roll, proxies and the control plane restart", async (context: TestContext) => {
-  await using shop = await startReplicatedShop(putEnvoyBesideApps, { env: { TULLE_ENVOY: await envoyPath() } });
+  const prepare = async (folder: string): Promise<void> => {
+    await putEnvoyBesideApps(folder);
+    await addGrpc(folder);
+  };
+  await using shop = await startReplicatedShop(prepare, { env: { TULLE_ENVOY: await envoyPath() } });
   const podsBefore = await shop.pods();
   const load = await ShopLoad.begin(shop, {
     seed,
@@ -256,28 +302,32 @@ test("no request fails on stock Envoys while pods roll, proxies and the control 
     minSeconds: 30,
     timeoutMs: 60_000,
   });
+  const calls = GrpcLoad.begin(shop, grpcLoad, () => load.nowMs);
+  const replacements: Replacement[] = [];
+  const replace = async (what: string, work: () => Promise<void>): Promise<void> => {
+    replacements.push({ what, fromMs: load.nowMs });
+    await work();
+    tell(what);
+  };
   const tell = (what: string): void =>
     context.diagnostic(
       `${Math.round(load.nowMs / 1000)} s: ${what}; ${load.sent} requests, ${load.failed.length} failed`,
     );
   try {
     for (const deployment of workloads) {
-      await rollOut(shop, deployment);
-      tell(`${deployment.name} rolled`);
+      await replace(`${deployment.name} rolled`, () => rollOut(shop, deployment));
     }
-    await restartControlPlane(shop, "SIGKILL");
-    tell("control plane killed");
+    await replace("control plane killed", () => restartControlPlane(shop, "SIGKILL"));
     for (const deployment of workloads) {
-      await rollOut(shop, deployment, "proxy");
-      tell(`Envoys of ${deployment.name} restarted`);
+      await replace(`Envoys of ${deployment.name} restarted`, () => rollOut(shop, deployment, "proxy"));
     }
-    await restartControlPlane(shop, "SIGTERM");
-    tell("control plane restarted");
+    await replace("control plane restarted", () => restartControlPlane(shop, "SIGTERM"));
   } finally {
-    const result = await load.end();
+    const [result, told] = await Promise.all([load.end(), calls.end()]);
     tell("end");
     if (result.failed.length > 0) context.diagnostic(await shop.proxyLogs());
     assertAllAnswered(context, result, requestsPerSecondOnEnvoys);
+    assertCallsAnswered(context, told, replacements);
   }
   const workloadPods = podsBefore.filter(({ name }) => !name.startsWith(gateway.name));
   const podsAfter = (await shop.pods()).map(({ name }) => name);

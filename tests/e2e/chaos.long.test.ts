@@ -1,11 +1,20 @@
 // Two replicas of everything under load while processes are killed and stopped. Requests on a killed gateway's own
 // connections may fail, and those that nothing tries again while a pod that serves them is killed and still an
-// endpoint; everything else succeeds.
+// endpoint; everything else succeeds. Streams of gRPC end only where something on their way is killed.
 import assert from "node:assert/strict";
 import { readFile, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { test, type TestContext } from "node:test";
 import { waitFor } from "../tools/processes.ts";
+import {
+  catalogAtGateway,
+  describeCalls,
+  type EndedCall,
+  GrpcLoad,
+  type GrpcLoadResult,
+  isCutOff,
+  mixedCalls,
+} from "./grpc-load.ts";
 import { type DeploymentName, gateway, startReplicatedShop, waitForCalm, workloads } from "./replicated-shop.ts";
 import { httpRequest, type ShopInstance } from "./shop-instance.ts";
 import {
@@ -21,6 +30,7 @@ const seed = 7_061_968;
 const minSeconds = 40;
 /** So many may hang before nothing more can be sent to those that do not. */
 const maxInFlight = 128;
+const grpcLoad = { ...mixedCalls, seed, watches: 4 };
 /** How long something is stopped, in requests of the load. */
 const requestsWhileStopped = 1000;
 
@@ -68,8 +78,12 @@ spec:
   )
   .join("---")}`;
 
+const unaryRetries =
+  'retries: { attempts: 5, perTryTimeout: 4s, retryOn: "unavailable,reset,connect-failure,refused-stream" }';
+
 async function addRules(folder: string): Promise<void> {
   await writeFile(path.join(folder, "again.yaml"), rules);
+  await writeFile(path.join(folder, "by-grpc.yaml"), catalogAtGateway(unaryRetries));
   const replace = async (file: string, from: string, to: string): Promise<void> => {
     const text = await readFile(path.join(folder, file), "utf8");
     assert.ok(text.includes(from), `${file} has no ${from}`);
@@ -192,6 +206,21 @@ function excuseFor(failed: FailedRequest, windows: readonly Window[]): string | 
   return undefined;
 }
 
+/**
+ * Unary calls are tried again: they fail where their gateway is killed, which is what would try them, or where their
+ * answer has begun when its host is killed or stopped; such a try is not made again, and ends with its time. Streams
+ * outlast what is stopped.
+ */
+function isExcused(call: EndedCall, windows: readonly Window[]): boolean {
+  const { method, isAnswerBegun, endedAtMs } = call;
+  const window = windows.findLast(({ fromMs }) => fromMs <= endedAtMs);
+  if (window === undefined || !isCutOff(call)) return false;
+  const { deployment, signal } = window;
+  if (deployment === gateway) return signal === "SIGKILL";
+  if (!deployment.name.startsWith("catalog-")) return false;
+  return method === "GetItem" ? isAnswerBegun : signal === "SIGKILL";
+}
+
 /** A counter of all proxies, whatever the cluster. */
 async function statOf(shop: ShopInstance, name: string): Promise<number> {
   const pages = await Promise.all(
@@ -213,24 +242,28 @@ test("what is killed or hangs costs no more than its own connections", async (co
     minSeconds,
     timeoutMs: 60_000,
   });
+  const calls = GrpcLoad.begin(shop, grpcLoad, () => load.nowMs);
   const random = seededRandom(seed + 1);
   const windows: Window[] = [];
   let result: LoadResult;
+  let told: GrpcLoadResult;
   try {
     for (const disturbance of allDisturbances()) {
-      const failedBefore = load.failed.length;
+      const [failedBefore, callsBefore] = [load.failed.length, calls.failed.length];
       windows.push(await disturb(shop, load, disturbance, random));
       const { deployment, process: name, signal } = disturbance;
       const seconds = Math.round(load.nowMs / 1000);
       const failures = load.failed.length - failedBefore;
       context.diagnostic(
-        `${seconds} s: ${signal} ${deployment.name} ${name}; ${load.sent} requests, ${failures} failed`,
+        `${seconds} s: ${signal} ${deployment.name} ${name}; ${load.sent} requests, ${failures} failed, ${calls.failed.length - callsBefore} calls`,
       );
       await load.caughtUp();
     }
   } finally {
+    told = await calls.end();
     result = await load.end();
     context.diagnostic(describePace(result));
+    context.diagnostic(describeCalls(told));
   }
   const excuses = Map.groupBy(result.failed, (failed) => excuseFor(failed, windows));
   for (const [excuse, failed] of excuses) context.diagnostic(`${failed.length} failed: ${excuse ?? "no excuse"}`);
@@ -239,6 +272,13 @@ test("what is killed or hangs costs no more than its own connections", async (co
   assert.equal(inexcusable.length, 0, describeFailures({ ...result, failed: inexcusable }));
   assert.ok((excuses.get("the gateway of its connection was killed") ?? []).length <= maxInFlight);
   assert.ok((excuses.get("it is not tried again") ?? []).length <= result.requests / 100);
+  assert.deepEqual(
+    told.failed.filter((call) => !isExcused(call, windows)),
+    [],
+    describeCalls(told),
+  );
+  assert.ok(told.failed.length > 0);
+  assert.ok(told.unary > 0 && told.streamsDone > 0);
   const kills = windows.filter(({ signal }) => signal === "SIGKILL").length;
   const restarts = (await shop.pods()).reduce((sum, pod) => sum + pod.restarts, 0);
   assert.equal(restarts, kills);

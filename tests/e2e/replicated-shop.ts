@@ -25,9 +25,9 @@ export const podCount = deployments.length * replicas;
 
 /**
  * Tulle's proxy goes as soon as it has answered what it was asked, which takes seconds while the machine has more to do
- * than it can.
+ * than it can. Streams that stay open are cut by neither a changed listener nor a changed policy while it drains.
  */
-const drainSetting = "terminationDrainDuration: 15s";
+const drainSetting = "{ terminationDrainDuration: 6s, drainDuration: 600s }";
 /** With a stock Envoy the whole of it is waited for. */
 const envoyDrainSetting = "terminationDrainDuration: 4s";
 

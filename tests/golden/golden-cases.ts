@@ -1,7 +1,7 @@
 // The golden cases: folders here, each with what the user wrote (`input.yaml`), which proxies are asked about
 // (`proxies.yaml`), what the control plane knows besides (`mesh.yaml`, if there is anything: the trust domain of its
-// authority, the lowest version of TLS), what the mesh looks like after the stage snapshot (`snapshot.yaml`), and what
-// each proxy is sent (`<proxy>.xds.yaml`).
+// authority, the lowest version of TLS, where roll-outs stand), what the mesh looks like after the stage snapshot
+// (`snapshot.yaml`), and what each proxy is sent (`<proxy>.xds.yaml`).
 import { existsSync } from "node:fs";
 import { readdir, readFile, writeFile } from "node:fs/promises";
 import path from "node:path";
@@ -124,7 +124,7 @@ function resourcesAsJson(resources: ProxyResources): Record<GoldenType, unknown[
   return { CDS: json("CDS"), EDS: json("EDS"), LDS: json("LDS"), RDS: json("RDS") };
 }
 
-type MeshSettings = Pick<SnapshotOptions, "trustDomain" | "minimumTls">;
+type MeshSettings = Pick<SnapshotOptions, "trustDomain" | "minimumTls" | "rollouts">;
 
 async function readMesh(file: string): Promise<MeshSettings> {
   return existsSync(file) ? (parse(await readFile(file, "utf8")) as MeshSettings) : {};

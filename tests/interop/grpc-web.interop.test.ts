@@ -1,5 +1,6 @@
-// Google's grpc-web in Chromium, unchanged, through a gateway of either kind: to a server of GRPC-WEB, where the
-// gateway makes gRPC of it, and by HTTPS and HTTP/2 to a port named grpc-web, where the application's sidecar does.
+// Pages in Chromium through an ingress gateway of either kind: Google's grpc-web, unchanged, to a server of GRPC-WEB,
+// where the gateway makes gRPC of it, and by HTTPS and HTTP/2 to a port named grpc-web, where the application's sidecar
+// does; from pages of other origins, too; and WebSockets.
 import assert from "node:assert/strict";
 import path from "node:path";
 import { after, before, describe, test } from "node:test";
@@ -11,6 +12,10 @@ import { npmPackages } from "../tools/npm-packages.ts";
 
 const ports = { page: 8090, grpc: 9000, grpcWeb: 9001, gateway: 9080, https: 9443 } as const;
 const gatewayHost = (proxy: Proxy): string => `${proxy}.example`;
+/** By which a gateway is asked for one application, without a header. */
+const applicationHost = (to: Proxy, gateway: Proxy): string => `${to}-at-${gateway}.example`;
+const strangerHost = "stranger.example";
+const pageOrigin = `http://${gatewayHost("tulle")}:${ports.gateway}`;
 
 function manifests({ certificate, key }: TestCertificate, library: string): string {
   const metadata = (name: string): object => ({ name, namespace: "parity" });
@@ -57,9 +62,29 @@ function manifests({ certificate, key }: TestCertificate, library: string): stri
       },
     ];
   };
+  const destination = (proxy: Proxy, port: number): object => ({
+    route: [{ destination: { host: `calls-${proxy}`, port: { number: port } } }],
+  });
+  const named = (proxy: Proxy): readonly object[] => {
+    const authority = { prefix: `${proxy}-at-` };
+    return [
+      { match: [{ uri: { exact: "/socket" }, authority }], ...destination(proxy, ports.page) },
+      {
+        match: [{ port: ports.https, authority }],
+        ...destination(proxy, ports.grpcWeb),
+        corsPolicy: {
+          allowOrigins: [{ exact: pageOrigin }],
+          allowMethods: ["POST"],
+          allowHeaders: ["content-type", "x-grpc-web", "x-user-agent", "grpc-timeout"],
+          exposeHeaders: ["grpc-status", "grpc-message", "saw-client-cert"],
+          allowCredentials: true,
+        },
+      },
+    ];
+  };
   const route = (gatewayPort: number, proxy: Proxy, port: number): object => ({
     match: [{ port: gatewayPort, headers: { "x-to": { exact: proxy } } }],
-    route: [{ destination: { host: `calls-${proxy}`, port: { number: port } } }],
+    ...destination(proxy, port),
   });
   const documents = [
     ...proxies.flatMap(application),
@@ -107,8 +132,9 @@ function manifests({ certificate, key }: TestCertificate, library: string): stri
         http: [
           {
             match: [{ uri: { prefix: "/page" } }],
-            route: [{ destination: { host: "calls-tulle", port: { number: ports.page } } }],
+            ...destination("tulle", ports.page),
           },
+          ...proxies.flatMap(named),
           ...proxies.flatMap((proxy) => [
             route(ports.gateway, proxy, ports.grpc),
             route(ports.https, proxy, ports.grpcWeb),
@@ -119,6 +145,11 @@ function manifests({ certificate, key }: TestCertificate, library: string): stri
   ];
   return documents.map((document) => JSON.stringify(document)).join("\n---\n");
 }
+
+const portOf = { http: ports.gateway, ws: ports.gateway, https: ports.https, wss: ports.https } as const;
+type Scheme = keyof typeof portOf;
+
+const largeBytes = 3_000_000;
 
 interface Seen {
   readonly messages: readonly string[];
@@ -138,12 +169,17 @@ describe("gRPC-Web of Chromium", () => {
     async () => {
       const modules = await npmPackages(path.join(import.meta.dirname, "javascript"));
       const library = path.join(modules, "grpc-web/index.esm.js");
-      const names = proxies.map((proxy) => `DNS:${gatewayHost(proxy)}`);
+      const names = [...proxies.map((proxy) => `DNS:${gatewayHost(proxy)}`), "DNS:*.example"];
       mesh = await ParityMesh.start({ "calls.yaml": manifests(await testCertificate({ names }), library) });
-      const rules = proxies.map((proxy) => `MAP ${gatewayHost(proxy)} ${mesh.podOf("gateway", proxy).address}`);
+      const rules = proxies.flatMap((proxy) =>
+        [gatewayHost(proxy), `*-at-${gatewayHost(proxy)}`, ...(proxy === "tulle" ? [strangerHost] : [])].map(
+          (host) => `MAP ${host} ${mesh.podOf("gateway", proxy).address}`,
+        ),
+      );
       browser = await chromium.launch({
         executablePath: await chromiumPath(),
-        args: [...chromiumArguments, `--host-resolver-rules=${rules.join(",")}`],
+        // A page may open no `wss:` to a host whose certificate it would not take.
+        args: [...chromiumArguments, "--ignore-certificate-errors", `--host-resolver-rules=${rules.join(",")}`],
       });
     },
     { timeout: 300_000 },
@@ -204,6 +240,55 @@ describe("gRPC-Web of Chromium", () => {
         await page.context().close();
       });
     }
+  }
+
+  for (const gateway of proxies) {
+    test(`a page of another origin at the gateway of ${gateway}`, async () => {
+      const [page, stranger] = [await openPage(pageOrigin), await openPage(`http://${strangerHost}:${ports.gateway}`)];
+      for (const to of proxies) {
+        const origin = `https://${applicationHost(to, gateway)}:${ports.https}`;
+        for (const format of ["binary", "text"] as const) {
+          const where = `${format} to ${to}`;
+          const ask = (from: Page, name: string, metadata: object, options: object): Promise<Seen> =>
+            from.evaluate(
+              `window.call(...${JSON.stringify([format, name, [104, 105], metadata, { origin, ...options }])})`,
+            );
+          for (const withCredentials of [false, true]) {
+            const unary = await ask(page, "Unary", {}, { withCredentials });
+            assert.deepEqual([unary.messages, unary.code], [["hi"], 0], where);
+            // Of what the host tells, scripts see what is exposed.
+            assert.ok("saw-client-cert" in unary.head, where);
+            assert.equal(unary.trailers["x-sum"], "2", where);
+          }
+          const failed = await ask(page, "Unimplemented", {}, {});
+          assert.equal(failed.code, 12, where);
+          const unlisted = await ask(page, "Unary", { "x-unlisted": "1" }, {});
+          assert.deepEqual([unlisted.messages, unlisted.code === 0], [[], false], where);
+          const refused = await ask(stranger, "Unary", {}, {});
+          assert.deepEqual([refused.messages, refused.code === 0], [[], false], where);
+        }
+      }
+      await Promise.all([page.context().close(), stranger.context().close()]);
+    });
+
+    test(`WebSockets of pages at the gateway of ${gateway}`, async () => {
+      for (const to of proxies) {
+        const host = applicationHost(to, gateway);
+        const echo = async (pageScheme: Scheme, scheme: Scheme): Promise<unknown> => {
+          const page = await openPage(`${pageScheme}://${host}:${portOf[pageScheme]}`);
+          const url = `${scheme}://${host}:${portOf[scheme]}/socket`;
+          const seen = await page.evaluate(`window.echo(...${JSON.stringify([url, largeBytes])})`);
+          await page.context().close();
+          return seen;
+        };
+        const whole = ["héllo", largeBytes, 4000, "done"];
+        assert.deepEqual(await echo("http", "ws"), whole, `to ${to}`);
+        assert.deepEqual(await echo("http", "wss"), whole, `to ${to}, HTTP/1.1 and TLS`);
+        // The page's connection takes it, as an extended CONNECT. Envoy makes no key for an application of HTTP/1.1.
+        const expected = to === "envoy" ? [1006, ""] : whole;
+        assert.deepEqual(await echo("https", "wss"), expected, `to ${to}, HTTP/2`);
+      }
+    });
   }
 
   test("the gateway of Tulle counts messages and statuses of browsers", async () => {

@@ -23,13 +23,14 @@ export interface AccessLogLine {
   readonly downstreamRemoteAddress: string;
   readonly requestedServerName: string;
   readonly route: string;
+  readonly revision: string;
 }
 
 const quoted = '"([^"]*)"';
 const plain = String.raw`(\S+)`;
 const pattern = new RegExp(
   String.raw`^\[[^\]]+\] ${quoted} ${plain} ${plain} (.*?) ${plain} ${quoted} (\d+) (\d+) \d+ \S+ ` +
-    `${quoted} ${quoted} ${quoted} ${quoted} ${quoted} ${plain} ${plain} ${plain} ${plain} ${plain} (.*)$`,
+    `${quoted} ${quoted} ${quoted} ${quoted} ${quoted} ${plain} ${plain} ${plain} ${plain} ${plain} (.*) ${plain}$`,
 );
 
 export const withoutPort = (address: string): string => address.replace(/:\d+$/, "");
@@ -64,5 +65,6 @@ export function parseAccessLogLine(line: string): AccessLogLine | undefined {
     downstreamRemoteAddress: field(16),
     requestedServerName: field(17),
     route: field(18),
+    revision: field(19),
   };
 }

@@ -1,10 +1,11 @@
-// Who may do what, on Tulle's proxy and on a stock Envoy: every row of the tables is called at a sidecar of each kind
-// by workloads with certificates of their own, and has one expected outcome for both, down to the policy that the log
-// names.
+// Who may do what, on Tulle's proxy and on a stock Envoy: every row of the tables is called at a sidecar of each kind,
+// by HTTP/1.1 and by HTTP/2, by workloads with certificates of their own, and has one expected outcome for all, down
+// to the policy that the log names.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import type { ConnectionOptions } from "node:tls";
 import { exportJWK, generateKeyPair, SignJWT } from "jose";
+import { type HttpVersion, versions } from "../tools/http2-client.ts";
 import { waitFor } from "../tools/processes.ts";
 import { type AccessLogLine, parseAccessLogLine } from "./access-log-line.ts";
 import { actionRows, connectionRows } from "./authorization-action-rows.ts";
@@ -48,15 +49,24 @@ const authorizationRows = [...callerRows, ...operationRows, ...conditionRows, ..
 interface Case {
   readonly row: AuthorizationRow;
   readonly call: AuthorizationCall;
+  /** Undefined where the port's traffic is no requests. */
+  readonly version: HttpVersion | undefined;
   /** Finds its access-log line again. */
   readonly mark: string;
 }
 
 const cases = authorizationRows.flatMap((row) =>
-  row.calls.map((call, index): Case => ({ row, call, mark: `${row.name}-${index}` })),
+  row.calls.flatMap((call, index) =>
+    (row.tcpPort === undefined ? versions : [undefined]).map((version): Case => ({
+      row,
+      call,
+      version,
+      mark: `${row.name}-${index} ${version}`,
+    })),
+  ),
 );
 
-test("the table has at least 120 rows", () => assert.ok(cases.length >= 120, String(cases.length)));
+test("the table has at least 320 rows", () => assert.ok(cases.length >= 320, String(cases.length)));
 
 test("every field of AuthorizationPolicy is in the table, and every key of its conditions", () => {
   const specs = authorizationRows.flatMap(policiesOf).map(({ spec }) => spec);
@@ -104,12 +114,13 @@ describe("who may do what", () => {
     await mesh?.[Symbol.asyncDispose]();
   });
 
-  async function make(kind: ProxyKind, { row, call, mark }: Case): Promise<MeshedOutcome> {
+  async function make(kind: ProxyKind, { row, call, version, mark }: Case): Promise<MeshedOutcome> {
     const tls = clients.get(call.caller);
     const authorization = call.claims === undefined ? {} : { authorization: `Bearer ${await tokenOf(call.claims)}` };
     return callMeshed({
       host: mesh.pod(`server-${kind}`).address,
       port: call.port ?? row.tcpPort ?? httpPort,
+      ...(version === undefined ? {} : { version }),
       path: `/${row.name}/${call.path ?? "x"}`,
       headers: {
         ...call.headers,
@@ -137,8 +148,8 @@ describe("who may do what", () => {
     return waitFor(all, { what: `the access log of ${pod}`, intervalMs: 200 });
   }
 
-  for (const { row, call, mark } of cases) {
-    test(`${row.name}: ${nameOf(call)} is ${call.isAllowed ? "allowed" : "denied"}`, () => {
+  for (const { row, call, version = "TCP", mark } of cases) {
+    test(`${row.name}: ${nameOf(call)} is ${call.isAllowed ? "allowed" : "denied"}, ${version}`, () => {
       for (const kind of kinds) {
         const outcome = outcomes.get(`${kind} ${mark}`)!;
         const seen = resultOf(outcome);
@@ -149,6 +160,7 @@ describe("who may do what", () => {
         assert.equal(seen, call.isAllowed ? "200" : (call.refusal ?? "403 RBAC: access denied"), kind);
         if (call.refusal !== undefined) continue;
         const line = lines.get(kind)!.find(({ userAgent }) => userAgent === mark)!;
+        assert.ok(line.request.endsWith(` ${version}`), line.request);
         assert.equal(line.flags, "-", kind);
         const denied = `rbac_access_denied_matched_policy[${call.isUnmatched === true ? "none" : deniedBy(row)}]`;
         assert.equal(line.details, call.isAllowed ? "via_upstream" : denied, kind);

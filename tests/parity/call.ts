@@ -160,17 +160,22 @@ export function rows(role: Role, table: readonly Row[]): Call[] {
   );
 }
 
-/** Where the application beside the sidecar speaks HTTP/2. */
-const http2Port = 3001;
+/** Where the application speaks HTTP/2. */
+const http2Hosts: Readonly<Partial<Record<Role, Pick<Shape, "host"> & Pick<Call, "port">>>> = {
+  outbound: { host: "echo:82" },
+  inbound: { port: 3001 },
+};
 
-/** The same inbound rows to an application of HTTP/2, but for those that it has no part in. */
-export function inboundRowsToHttp2(table: readonly Row[]): Call[] {
+/** The same rows to an application of HTTP/2, but for those that it has no part in. */
+export function rowsToHttp2(role: Role, table: readonly Row[]): Call[] {
+  const { host, port } = http2Hosts[role]!;
   const there = table.flatMap(([name, path, shape, expected, more = {}]): Row[] => {
     const { toHttp2 = {} } = more;
     if (typeof toHttp2 === "string") return [];
-    return [[`${name}, to HTTP/2`, path, shape, { ...expected, ...toHttp2 }, more]];
+    const placed = host === undefined ? shape : { ...shape, host };
+    return [[`${name}, to HTTP/2`, path, placed, { ...expected, ...toHttp2 }, more]];
   });
-  return rows("inbound", there).map((call) => ({ ...call, port: http2Port }));
+  return rows(role, there).map((call) => (port === undefined ? call : { ...call, port }));
 }
 
 /** Why rows are left out over HTTP/2, and how many for each reason. */

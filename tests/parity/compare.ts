@@ -26,6 +26,15 @@ function neutralHeaders(headers: readonly Header[], neutral: (text: string) => s
     .map(([name, value]) => (masked.has(name) ? name : `${name}: ${neutral(value)}`));
 }
 
+/**
+ * The routes of an inbound side have its Service's name. A request that is refused for what it is meets no route here,
+ * while Envoy has looked for the virtual host of some.
+ */
+function revisionOf({ revision, cluster, route, details }: AccessLogLine): string {
+  if (route === "-" && details !== "route_not_found") return "(any)";
+  return cluster.startsWith("inbound|") && revision !== "-" ? "(own)" : revision;
+}
+
 export function comparable(call: Call, { outcome, lines }: Trace, pod: Pod, proxy: Proxy): unknown {
   const neutral = (text: string): string =>
     text
@@ -51,6 +60,7 @@ export function comparable(call: Call, { outcome, lines }: Trace, pod: Pod, prox
     lines: lines.map((line, index) => ({
       ...line,
       request: neutral(line.request),
+      revision: revisionOf(line),
       requestId: line.requestId === "-" ? "-" : "*",
       details: detailsOf(call, line),
       bytesSent: outcome.echoes[index] === undefined ? line.bytesSent : "(echo)",
@@ -61,4 +71,13 @@ export function comparable(call: Call, { outcome, lines }: Trace, pod: Pod, prox
       downstreamRemoteAddress: withoutPort(line.downstreamRemoteAddress),
     })),
   };
+}
+
+/**
+ * Envoy logs the cluster that a refused request would have gone to; Tulle has not looked for it
+ * (differences-from-envoy.md). Each inbound side has routes of its own.
+ */
+export function withoutCluster({ outcome, lines }: Trace): Trace {
+  const revision = ({ revision: own }: AccessLogLine): string => (own === "-" ? own : "(own)");
+  return { outcome, lines: lines.map((line) => ({ ...line, cluster: "(any)", revision: revision(line) })) };
 }

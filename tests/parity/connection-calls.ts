@@ -1,5 +1,5 @@
 // Calls that are about their connection: what stands in one after the other, tunnels, and heads that are no good.
-import { type Call, type RawRow, rawRows, type Role, type Row, rows, inboundRowsToHttp2 } from "./call.ts";
+import { type Call, type RawRow, rawRows, type Role, type Row, rows, rowsToHttp2 } from "./call.ts";
 
 export const inboundRows: readonly Row[] = [
   ["GET", "/a?b=c", {}, { status: 200, route: "default" }],
@@ -243,7 +243,7 @@ function at(role: Role, path: string): Call[] {
 
 export const connectionCalls: readonly Call[] = [
   ...rows("inbound", inboundRows),
-  ...inboundRowsToHttp2(inboundRows),
+  ...rowsToHttp2("inbound", inboundRows),
   ...at("inbound", "/v1"),
   ...rawRows("inbound", malformed),
   ...rawRows("inbound", [["an empty Host", emptyHost, { status: 200 }]]),

@@ -6,7 +6,7 @@ import path from "node:path";
 import { after, before, describe, test } from "node:test";
 import { waitFor } from "../tools/processes.ts";
 import { type Call, type Expected, type Role, type Row, rows } from "./call.ts";
-import { comparable, type Trace } from "./compare.ts";
+import { comparable, withoutCluster } from "./compare.ts";
 import { checkExpected } from "./expectation.ts";
 import { ParityMesh, proxies } from "./parity-mesh.ts";
 import { traceCalls, type Traces } from "./trace-calls.ts";
@@ -191,14 +191,6 @@ describe("policies that ask an authorizer, on both proxies", () => {
     });
   }
 });
-
-/**
- * Envoy logs the cluster that a refused request would have gone to; Tulle has not looked for it
- * (differences-from-envoy.md).
- */
-function withoutCluster({ outcome, lines }: Trace): Trace {
-  return { outcome, lines: lines.map((line) => ({ ...line, cluster: "(any)" })) };
-}
 
 /** Every proxy has its endpoints, of both protocols. */
 async function authorizersAreThere(mesh: ParityMesh): Promise<void> {

@@ -1,18 +1,18 @@
 // TLS at a gateway, on Tulle's proxy and on a stock Envoy with the same resources: which certificate is shown for which
-// name, whose clients are let in, what passes through, and what happens while a Secret changes.
+// name, whose clients are let in, what passes through, and what happens while a Secret changes; by HTTP/1.1 and by
+// HTTP/2.
 import assert from "node:assert/strict";
 import { createHash, createPublicKey, X509Certificate } from "node:crypto";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { Agent, request } from "node:https";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { once } from "node:events";
-import http2 from "node:http2";
 import { after, before, describe, test } from "node:test";
 import { readWorkloadCertificate } from "@tulle/identity";
 import { testCertificate, type TestCertificate, testRevocationList } from "../tools/certificates.ts";
 import { waitFor } from "../tools/processes.ts";
-import { requestBytes } from "./call.ts";
+import { type HttpVersion, versions } from "../tools/http2-client.ts";
+import { http2Request, requestBytes, rows as callRows } from "./call.ts";
 import { ParityMesh, type Proxy, proxies } from "./parity-mesh.ts";
 import { exchangeBytes } from "../tools/raw-client.ts";
 import { type TlsOutcome, type TlsRequest, tlsRequest } from "./tls-client.ts";
@@ -170,14 +170,14 @@ function manifests(material: Omit<Material, "workload">): string {
       spec: {
         hosts: ["*"],
         gateways: ["secure"],
-        http: [{ route: [{ destination: { host: "echo", subset: "version-v1" } }] }],
+        http: [{ route: [{ destination: { host: "echo", port: { number: 80 }, subset: "version-v1" } }] }],
         tls: [
           {
             match: [{ sniHosts: ["site.example", "*.wild.example"], port: 10_443 }],
             route: [{ destination: { host: "gateway-tls", port: { number: 443 } } }],
           },
         ],
-        tcp: [{ route: [{ destination: { host: "echo", subset: "version-v2" } }] }],
+        tcp: [{ route: [{ destination: { host: "echo", port: { number: 80 }, subset: "version-v2" } }] }],
       },
     },
   ];
@@ -191,12 +191,17 @@ interface Row {
   readonly client?: (material: Material) => TestCertificate;
   readonly more?: Partial<TlsRequest>;
   readonly host?: string;
+  /** By HTTP/1.1. */
   readonly expected: Partial<TlsOutcome>;
+  /** What Tulle's proxy says to a client of HTTP/2 and to no other (docs/differences-from-envoy.md). */
+  readonly statusOfTulleOverHttp2?: number;
+  /** Why a client of HTTP/2 cannot ask it. */
+  readonly http1Alone?: string;
   /** Within the back end's account of the request. */
   readonly body?: RegExp;
 }
 
-const get = (host: string, target = "/v1/ok"): string => requestBytes("gateway", target, { host });
+const get = (host: string): string => requestBytes("gateway", "/v1/ok", { host });
 
 const rows: readonly Row[] = [
   {
@@ -279,6 +284,8 @@ const rows: readonly Row[] = [
     serverName: "site.example",
     host: "other.example",
     expected: { status: 404 },
+    // Browsers ask again on a connection of its own (RFC 9113 §9.1.2).
+    statusOfTulleOverHttp2: 421,
   },
   {
     name: "a certificate that nobody asked for",
@@ -454,6 +461,7 @@ const rows: readonly Row[] = [
     host: "echo",
     expected: { status: 200, shown: "site.example" },
     body: /"version":"v2"/,
+    http1Alone: "the bytes go on to an application of HTTP/1.1 as they are",
   },
   {
     name: "the same for another name",
@@ -498,46 +506,43 @@ before(
 );
 after(() => mesh?.stop());
 
-function call(row: Row, proxy: Proxy): Promise<TlsOutcome> {
+function call(row: Row, proxy: Proxy, version: HttpVersion): Promise<TlsOutcome> {
   const client = row.client?.(material);
+  const host = row.host ?? row.serverName ?? "site.example";
+  const { headers, body } = http2Request("gateway", "/v1/ok", { host });
+  const { alpn = ["http/1.1"] } = row.more ?? {};
   return tlsRequest({
     host: mesh.podOf("gateway", proxy).address,
     port: row.port,
     ...(row.serverName === undefined ? {} : { serverName: row.serverName }),
     ...(client === undefined ? {} : { clientCertificate: client }),
     ...row.more,
-    bytes: get(row.host ?? row.serverName ?? "site.example"),
+    alpn: alpn.map((name) => alpnOf(name, version)),
+    request: version === "HTTP/1.1" ? get(host) : { headers: { ...headers, ":scheme": "https" }, body },
   });
+}
+
+function alpnOf(name: string, version: HttpVersion): string {
+  return name === "http/1.1" && version === "HTTP/2" ? "h2" : name;
 }
 
 describe("the same on both proxies", () => {
   for (const row of rows) {
-    for (const proxy of proxies) {
-      test(`${row.name}, ${proxy}`, async () => {
-        const outcome = await call(row, proxy);
-        for (const [field, value] of Object.entries(row.expected)) {
-          assert.equal(outcome[field as keyof TlsOutcome], value, `${field}: ${JSON.stringify(outcome)}`);
-        }
-        if (row.body !== undefined) assert.match(outcome.body, row.body);
-      });
-    }
-  }
-});
-
-describe("HTTP/2", () => {
-  for (const proxy of proxies) {
-    test(`offered and spoken, ${proxy}`, async () => {
-      const { address } = mesh.podOf("gateway", proxy);
-      const options = { servername: "site.example", rejectUnauthorized: false };
-      const session = http2.connect(`https://${address}:${ports.https}`, options);
-      try {
-        const stream = session.request({ ":path": "/", ":authority": "site.example" }).resume();
-        const [headers] = (await once(stream, "response")) as [http2.IncomingHttpStatusHeader];
-        assert.deepEqual([session.alpnProtocol, headers[":status"]], ["h2", 200]);
-      } finally {
-        session.destroy();
+    const { name, expected, statusOfTulleOverHttp2: own, http1Alone, body } = row;
+    const { alpn } = expected;
+    for (const version of http1Alone === undefined ? versions : (["HTTP/1.1"] as const)) {
+      for (const proxy of proxies) {
+        test(`${name}, ${version}, ${proxy}`, async () => {
+          const outcome = await call(row, proxy, version);
+          const isOwn = own !== undefined && version === "HTTP/2" && proxy === "tulle";
+          const wanted = { ...expected, ...(alpn && { alpn: alpnOf(alpn, version) }), ...(isOwn && { status: own }) };
+          for (const [field, value] of Object.entries(wanted)) {
+            assert.equal(outcome[field as keyof TlsOutcome], value, `${field}: ${JSON.stringify(outcome)}`);
+          }
+          if (body !== undefined) assert.match(outcome.body, body);
+        });
       }
-    });
+    }
   }
 });
 
@@ -552,12 +557,17 @@ describe("plain text", () => {
     return received;
   };
 
+  const redirected = { host: "site.example:8081" };
+  const redirects = callRows("gateway", [["a redirect to https", "/a/b?c=d", redirected, { status: 301 }]]);
+
   for (const proxy of proxies) {
-    test(`a redirect to https, ${proxy}`, async () => {
-      const received = await exchange(proxy, ports.redirect, get("site.example:8081", "/a/b?c=d"));
-      assert.match(received, /^HTTP\/1.1 301 /);
-      assert.match(received, /^location: https:\/\/site.example:8081\/a\/b\?c=d\r$/im);
-    });
+    for (const redirect of redirects) {
+      test(`${redirect.name}, ${proxy}`, async () => {
+        const { answers } = await mesh.makeCall({ ...redirect, port: ports.redirect }, proxy, "127.96.0.1");
+        assert.equal(answers[0]!.status, redirect.expected.status);
+        assert.equal(new Map(answers[0]!.headers).get("location"), "https://site.example:8081/a/b?c=d");
+      });
+    }
 
     test(`TCP passes, ${proxy}`, async () => {
       const received = await exchange(proxy, ports.tcp, get("echo"));
@@ -584,20 +594,20 @@ describe("while a Secret changes", () => {
   }
 });
 
-/** Connections are opened all the while, four at a time; each asks once and has to be answered. */
+/** Connections are opened all the while, two of each version at a time; each asks once and has to be answered. */
 async function replaceUnderLoad(proxy: Proxy, folder: string): Promise<void> {
   const row: Row = { name: "", port: ports.https, serverName: "replaced.example", expected: {} };
   const shown = new Map<string, number>();
   const failures: TlsOutcome[] = [];
   const over = new AbortController();
-  const client = async (): Promise<void> => {
+  const client = async (version: HttpVersion): Promise<void> => {
     while (!over.signal.aborted) {
-      const outcome = await call(row, proxy);
+      const outcome = await call(row, proxy, version);
       if (outcome.status !== 200) failures.push(outcome);
       shown.set(outcome.shown ?? "none", (shown.get(outcome.shown ?? "none") ?? 0) + 1);
     }
   };
-  const clients = Array.from({ length: 4 }, client);
+  const clients = [...versions, ...versions].map(client);
   // One connection stays open through all of it, on the certificate that it began with.
   const kept = new Agent({ keepAlive: true, maxSockets: 1, rejectUnauthorized: false });
   const keptPorts = new Set<number | undefined>();

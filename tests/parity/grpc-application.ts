@@ -1,5 +1,6 @@
 // A gRPC server of grpc-js, and its client: methods of raw bytes, so that the tests need no schema.
 import {
+  type ChannelOptions,
   Client,
   credentials,
   type ClientReadableStream,
@@ -121,12 +122,12 @@ export class GrpcCaller implements Disposable {
   readonly #client: Client;
 
   /** `authority` is where the call shall go; `address` whom it is given to. */
-  constructor(address: string, authority: string) {
+  constructor(address: string, authority: string, options: ChannelOptions = { "grpc.enable_retries": 0 }) {
     this.#client = new Client(address, credentials.createInsecure(), {
+      ...options,
       "grpc.default_authority": authority,
       "grpc.max_receive_message_length": 64 * 1024 * 1024,
       "grpc.use_local_subchannel_pool": 1,
-      "grpc.enable_retries": 0,
     });
   }
 
@@ -181,6 +182,15 @@ export class GrpcCaller implements Disposable {
     );
     for (const chunk of chunks) call.write(chunk);
     call.end();
+    return promise;
+  }
+
+  /** The first answer of any method to one message. */
+  first(path: string, body: Buffer): Promise<Buffer> {
+    const { promise, resolve, reject } = Promise.withResolvers<Buffer>();
+    const call = this.#client.makeBidiStreamRequest(path, bytes, bytes);
+    call.once("data", resolve).once("error", reject);
+    call.end(body);
     return promise;
   }
 

@@ -1,7 +1,10 @@
 // gRPC of grpc-js through two sidecars and their mutual TLS, in every mix of the two proxies: one expectation, whatever
 // proxy is at either end. And HTTP/1.1 between sidecars as streams of HTTP/2.
 import assert from "node:assert/strict";
+import type { ChannelOptions } from "@grpc/grpc-js";
 import { after, before, describe, test } from "node:test";
+import { serveGrpc } from "../../samples/shop/catalog/serve-grpc.ts";
+import { Stock } from "../../samples/shop/catalog/stock.ts";
 import { waitFor } from "../tools/processes.ts";
 import { MeshedProxies, type ProxyKind } from "../tools/meshed-proxies.ts";
 import { type GrpcApplication, grpcApplication, GrpcCaller } from "./grpc-application.ts";
@@ -10,6 +13,8 @@ const kinds: readonly ProxyKind[] = ["tulle", "envoy"];
 const grpcPort = 9000;
 const retriedPort = 9001;
 const boundedPort = 9002;
+const catalogPort = 9003;
+const ports = [grpcPort, retriedPort, boundedPort, catalogPort];
 const outboundPort = 15_007;
 
 const manifests = kinds.map((kind) =>
@@ -35,6 +40,21 @@ const manifests = kinds.map((kind) =>
   }),
 );
 
+const retryPolicy = JSON.stringify({
+  methodConfig: [
+    {
+      name: [{}],
+      retryPolicy: {
+        maxAttempts: 3,
+        initialBackoff: "0.01s",
+        maxBackoff: "0.1s",
+        backoffMultiplier: 2,
+        retryableStatusCodes: ["RESOURCE_EXHAUSTED"],
+      },
+    },
+  ],
+});
+
 describe("gRPC through two sidecars", () => {
   let mesh: MeshedProxies;
   const applications = new Map<string, GrpcApplication>();
@@ -45,8 +65,8 @@ describe("gRPC through two sidecars", () => {
         pods: kinds.flatMap((proxy) =>
           ["client", "server"].map((role) => ({ name: `${role}-${proxy}`, namespace: "shop", proxy })),
         ),
-        ports: [grpcPort, retriedPort, boundedPort],
-        protocols: { [grpcPort]: "grpc", [retriedPort]: "grpc", [boundedPort]: "grpc" },
+        ports,
+        protocols: Object.fromEntries(ports.map((port) => [port, "grpc"])),
         manifests: manifests.join("\n---\n"),
         startApplication: async ({ name, appAddress }) => {
           const stack = new AsyncDisposableStack();
@@ -54,6 +74,9 @@ describe("gRPC through two sidecars", () => {
             const application = stack.use(await grpcApplication(`${appAddress}:${port}`));
             applications.set(`${name}:${port}`, application);
           }
+          const stock = new Stock({ showImage: false, imageBaseUrl: "" });
+          const catalog = await serveGrpc(stock, `${appAddress}:${catalogPort}`);
+          stack.defer(() => catalog.end());
           return stack;
         },
       });
@@ -67,8 +90,8 @@ describe("gRPC through two sidecars", () => {
   for (const client of kinds) {
     for (const server of kinds) {
       const pair = `${client} to ${server}`;
-      const callerAt = (port: number): GrpcCaller =>
-        new GrpcCaller(`${mesh.pod(`client-${client}`).address}:${outboundPort}`, `server-${server}:${port}`);
+      const callerAt = (port: number, options?: ChannelOptions): GrpcCaller =>
+        new GrpcCaller(`${mesh.pod(`client-${client}`).address}:${outboundPort}`, `server-${server}:${port}`, options);
       const applicationAt = (port: number): GrpcApplication => applications.get(`server-${server}:${port}`)!;
 
       test(`${pair}: a unary call, its metadata and trailers, and who called`, async () => {
@@ -99,6 +122,24 @@ describe("gRPC through two sidecars", () => {
         const headers = { "x-key": key, "x-code": "8", "x-fails": "2" };
         const { code, body } = await caller.unary("fail", Buffer.from("again"), headers).outcome;
         assert.deepEqual([code, body, applicationAt(retriedPort).tries.get(key)], ["OK", "again", 3]);
+      });
+
+      test(`${pair}: repeated by the client's own policy`, async () => {
+        using caller = callerAt(grpcPort, { "grpc.service_config": retryPolicy });
+        const key = `${pair} retried by the client`;
+        const headers = { "x-key": key, "x-code": "8", "x-fails": "2" };
+        const { code, body } = await caller.unary("fail", Buffer.from("again"), headers).outcome;
+        assert.deepEqual([code, body, applicationAt(grpcPort).tries.get(key)], ["OK", "again", 3]);
+      });
+
+      test(`${pair}: health and reflection of the shop's catalog`, async () => {
+        using caller = callerAt(catalogPort);
+        // A question about nothing in particular; the answer's status is SERVING.
+        const health = await caller.first("/grpc.health.v1.Health/Check", Buffer.alloc(0));
+        assert.deepEqual([...health], [8, 1]);
+        const listServices = Buffer.from([0x3a, 1, 0x2a]);
+        const services = await caller.first("/grpc.reflection.v1.ServerReflection/ServerReflectionInfo", listServices);
+        assert.match(String(services), /shop\.Catalog/);
       });
 
       test(`${pair}: the client's deadline reaches the server and ends the call`, async () => {

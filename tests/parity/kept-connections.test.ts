@@ -4,7 +4,9 @@
 import assert from "node:assert/strict";
 import { createServer, type Server, type Socket } from "node:net";
 import { after, before, describe, test } from "node:test";
+import { versions } from "../tools/http2-client.ts";
 import { waitFor } from "../tools/processes.ts";
+import { callMeshed } from "./meshed-call.ts";
 import { MeshedProxies, type ProxyKind } from "../tools/meshed-proxies.ts";
 
 const port = 8080;
@@ -60,19 +62,20 @@ describe("kept connections to applications", () => {
   after(() => mesh[Symbol.asyncDispose]());
 
   for (const kind of ["tulle", "envoy"] satisfies ProxyKind[]) {
-    test(`${kind} gives up a connection to an application before the application does`, async () => {
-      const application = applications.get(kind)!;
-      const call = async (): Promise<number> => {
-        const response = await fetch(`http://${mesh.pod(kind).address}:${port}/`);
-        await response.text();
-        return response.status;
-      };
-      // Nothing else would end them while the test waits: Envoy's own limit is an hour.
-      assert.equal(await call(), 200);
-      await waitFor(() => application.ended > 0 && application.ended === application.accepted, {
-        what: "the end of the connection",
+    for (const version of versions) {
+      test(`${kind} gives up a connection to an application before the application does, ${version}`, async () => {
+        const application = applications.get(kind)!;
+        const call = async (): Promise<number | string> => {
+          const outcome = await callMeshed({ host: mesh.pod(kind).address, port, version });
+          return outcome.type === "answered" ? outcome.status : outcome.reason;
+        };
+        // Nothing else would end them while the test waits: Envoy's own limit is an hour.
+        assert.equal(await call(), 200);
+        await waitFor(() => application.ended > 0 && application.ended === application.accepted, {
+          what: "the end of the connection",
+        });
+        assert.equal(await call(), 200);
       });
-      assert.equal(await call(), 200);
-    });
+    }
   }
 });

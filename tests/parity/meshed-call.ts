@@ -1,13 +1,16 @@
-// One request to a proxy of a meshed table, in plain text or over TLS with whatever certificate the row wants, and what
-// became of it.
+// One request to a proxy of a meshed table, by HTTP/1.1 or HTTP/2, in plain text or over TLS with whatever certificate
+// the row wants, and what became of it.
 import { connect as connectPlain, type Socket } from "node:net";
 import { connect as connectTls, type ConnectionOptions } from "node:tls";
+import { exchangeStream, type HttpVersion } from "../tools/http2-client.ts";
 import type { WorkloadPem } from "../tools/workload-secrets.ts";
-import { parseAnswers } from "../tools/raw-client.ts";
+import { parseAnswers, type RawAnswer } from "../tools/raw-client.ts";
 
 export interface MeshedCall {
   readonly host: string;
   readonly port: number;
+  /** HTTP/1.1 when missing. */
+  readonly version?: HttpVersion;
   /** Plain text when missing. */
   readonly tls?: ConnectionOptions;
   /** The client's own address. */
@@ -54,26 +57,22 @@ export function meshClient(
 }
 
 /** @throws when nobody listens there, or there is no end of the answer */
-export function callMeshed({
-  host,
-  port,
-  tls,
-  from,
-  method = "GET",
-  path = "/",
-  headers = {},
-}: MeshedCall): Promise<MeshedOutcome> {
+export function callMeshed(call: MeshedCall): Promise<MeshedOutcome> {
+  return call.version === "HTTP/2" ? callByStream(call) : callByBytes(call);
+}
+
+function callByBytes(call: MeshedCall): Promise<MeshedOutcome> {
   const { promise, resolve, reject } = Promise.withResolvers<MeshedOutcome>();
-  const given = Array.isArray(headers) ? (headers as readonly (readonly [string, string])[]) : Object.entries(headers);
+  const { method = "GET", path = "/" } = call;
+  const given = fieldsOf(call);
   const names = new Set(given.map(([name]) => name));
   const usual = Object.entries({ host: "server", connection: "close" }).filter(([name]) => !names.has(name));
   const lines = [...usual, ...given].map(([name, value]) => `${name}: ${value}\r\n`);
   const bytes = `${method} ${path} HTTP/1.1\r\n${lines.join("")}\r\n`;
   let received = "";
-  let reason = "closed without an answer";
-  const place = { host, port, ...(from === undefined ? {} : { localAddress: from }) };
-  const socket: Socket = tls === undefined ? connectPlain(place) : connectTls({ ...place, ...tls });
-  socket.once(tls === undefined ? "connect" : "secureConnect", () => socket.write(bytes, "latin1"));
+  let reason = closed;
+  const socket = open(call);
+  socket.once(readyEvent(call), () => socket.write(bytes, "latin1"));
   socket.setTimeout(answerTimeoutMs, () => {
     socket.destroy();
     reject(
@@ -91,9 +90,51 @@ export function callMeshed({
   });
   socket.on("close", () => {
     if (received === "") resolve({ type: "refused", reason });
-    else resolve(outcomeOf(received, method));
+    else resolve(outcomeOf(parseAnswers(received, [method]).at(-1)!));
   });
   return promise;
+}
+
+async function callByStream(call: MeshedCall): Promise<MeshedOutcome> {
+  const { method = "GET", path = "/", tls } = call;
+  const headers: Record<string, string | readonly string[]> = {
+    ":method": method,
+    ":scheme": tls === undefined ? "http" : "https",
+    ":authority": "server",
+    ":path": path,
+  };
+  for (const [given, value] of fieldsOf(call)) {
+    const name = given.toLowerCase() === "host" ? ":authority" : given.toLowerCase();
+    const before = name.startsWith(":") ? undefined : headers[name];
+    headers[name] = before === undefined ? value : [before, value].flat();
+  }
+  const socket = open(call);
+  let error: NodeJS.ErrnoException | undefined;
+  socket.on("error", (found) => (error = found));
+  const answer = await exchangeStream(socket, readyEvent(call), { headers, body: [] });
+  if (error?.code === "ECONNREFUSED") throw error;
+  return answer === undefined ? { type: "refused", reason: error?.message ?? closed } : outcomeOf(answer);
+}
+
+const closed = "closed without an answer";
+
+function open({ host, port, from, tls, version }: MeshedCall): Socket {
+  const place = { host, port, ...(from === undefined ? {} : { localAddress: from }) };
+  if (tls === undefined) return connectPlain(place);
+  return connectTls({ ...place, ...tls, ...(version === "HTTP/2" ? { ALPNProtocols: alpnOfHttp2(tls) } : {}) });
+}
+
+/** The same offer, but for the version: `istio-h2` for `istio-http/1.1`. */
+function alpnOfHttp2({ ALPNProtocols = [] }: ConnectionOptions): readonly string[] {
+  return (ALPNProtocols as readonly string[]).map((name) => name.replace("http/1.1", "h2"));
+}
+
+function readyEvent({ tls }: MeshedCall): "connect" | "secureConnect" {
+  return tls === undefined ? "connect" : "secureConnect";
+}
+
+function fieldsOf({ headers = {} }: MeshedCall): readonly (readonly [string, string])[] {
+  return Array.isArray(headers) ? (headers as readonly (readonly [string, string])[]) : Object.entries(headers);
 }
 
 function isWhole(received: string): boolean {
@@ -102,8 +143,7 @@ function isWhole(received: string): boolean {
   return length !== undefined && received.length >= headEnd + 4 + Number(length);
 }
 
-function outcomeOf(received: string, method: string): MeshedOutcome {
-  const answer = parseAnswers(received, [method]).at(-1)!;
+function outcomeOf(answer: RawAnswer): MeshedOutcome {
   const isEcho = answer.headers.some(([name, value]) => name === "content-type" && value === "application/json");
   const echo = isEcho ? (JSON.parse(answer.body) as MeshedEcho) : undefined;
   const { status, body, headers } = answer;

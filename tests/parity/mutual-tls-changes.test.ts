@@ -1,6 +1,8 @@
-// Mutual TLS that is switched on while requests run: none may fail, and what is left open is closed in the end.
+// Mutual TLS that is switched on while requests of HTTP/1.1 and of HTTP/2 run: none may fail, and what is left open is
+// closed in the end.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
+import { type HttpVersion, versions } from "../tools/http2-client.ts";
 import { waitFor } from "../tools/processes.ts";
 import { callMeshed, type MeshedOutcome } from "./meshed-call.ts";
 import { MeshedProxies, type ProxyKind } from "../tools/meshed-proxies.ts";
@@ -15,9 +17,14 @@ const rule = (host: string, tls: string): string =>
   `{ apiVersion: networking.tulle.io/v1, kind: DestinationRule, metadata: { name: ${host}, namespace: shop }, spec: { host: ${host}, trafficPolicy: { tls: ${tls} } } }`;
 const plainText = kinds.map((kind) => rule(`server-${kind}`, "{ mode: DISABLE }"));
 
+interface Pair {
+  readonly client: ProxyKind;
+  readonly server: ProxyKind;
+}
+
 describe("mutual TLS that changes", () => {
   let mesh: MeshedProxies;
-  const pairs = kinds.flatMap((client) => kinds.map((server) => ({ client, server })));
+  const pairs = kinds.flatMap((client) => kinds.map((server): Pair => ({ client, server })));
 
   before(
     async () => {
@@ -36,16 +43,18 @@ describe("mutual TLS that changes", () => {
 
   const plain = (server: ProxyKind): Promise<MeshedOutcome> =>
     callMeshed({ host: mesh.pod(`server-${server}`).address, port });
-  const throughSidecar = ({ client, server }: (typeof pairs)[number]): Promise<MeshedOutcome> =>
+  const throughSidecar = ({ client, server }: Pair, version: HttpVersion = "HTTP/1.1"): Promise<MeshedOutcome> =>
     callMeshed({
       host: mesh.pod(`client-${client}`).address,
       port: outboundPort,
+      version,
       headers: { host: `server-${server}:${port}` },
     });
+  const throughAll = (): Promise<readonly MeshedOutcome[]> => Promise.all(pairs.map((pair) => throughSidecar(pair)));
   const statusOf = (outcome: MeshedOutcome): number | string =>
     outcome.type === "answered" ? outcome.status : outcome.reason;
   const waitForAll = (what: string, isThere: (outcome: MeshedOutcome) => boolean): Promise<unknown> =>
-    waitFor(async () => (await Promise.all(pairs.map(throughSidecar))).every(isThere), { what });
+    waitFor(async () => (await throughAll()).every(isThere), { what });
   const isEncrypted = (outcome: MeshedOutcome): boolean =>
     outcome.type === "answered" && outcome.echo?.headers["x-forwarded-client-cert"] !== undefined;
 
@@ -54,13 +63,15 @@ describe("mutual TLS that changes", () => {
     let requests = 0;
     const over = new AbortController();
     const clients = pairs.map(async (pair) => {
-      while (!over.signal.aborted) {
-        const outcome = await throughSidecar(pair);
+      for (let turn = 0; !over.signal.aborted; turn += 1) {
+        const version = versions[turn % versions.length]!;
+        const outcome = await throughSidecar(pair, version);
         requests += 1;
-        if (statusOf(outcome) !== 200) failures.push(`${pair.client} to ${pair.server}: ${statusOf(outcome)}`);
+        if (statusOf(outcome) !== 200)
+          failures.push(`${pair.client} to ${pair.server}, ${version}: ${statusOf(outcome)}`);
       }
     });
-    assert.ok(!(await Promise.all(pairs.map(throughSidecar))).some(isEncrypted));
+    assert.ok(!(await throughAll()).some(isEncrypted));
     await mesh.setManifests(mode("PERMISSIVE"));
     await waitForAll("encryption", isEncrypted);
     await mesh.setManifests(mode("STRICT"));

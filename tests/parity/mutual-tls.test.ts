@@ -1,9 +1,10 @@
 // Mutual TLS between proxies of both kinds: who is let in at which port, what the application is told of the caller,
 // and what a caller makes of a server that is not who it should be. Every row has one expectation, whatever proxy is at
-// either end.
+// either end, and whether the client speaks HTTP/1.1 or HTTP/2.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import type { ConnectionOptions } from "node:tls";
+import { type HttpVersion, versions } from "../tools/http2-client.ts";
 import { waitFor } from "../tools/processes.ts";
 import { TestAuthority } from "../tools/workload-secrets.ts";
 import { parseAccessLogLine } from "./access-log-line.ts";
@@ -114,12 +115,26 @@ describe("mutual TLS", () => {
     await mesh?.[Symbol.asyncDispose]();
   });
 
-  const direct = (server: ProxyKind, port: number, tls: ConnectionOptions | undefined, path = "/anyone/x") =>
-    callMeshed({ host: mesh.pod(`server-${server}`).address, port, path, ...(tls === undefined ? {} : { tls }) });
-  const throughSidecar = (client: ProxyKind, server: ProxyKind, port: number, path: string) =>
+  interface Direct {
+    readonly server: ProxyKind;
+    readonly version: HttpVersion;
+  }
+  const directs = kinds.flatMap((server) => versions.map((version): Direct => ({ server, version })));
+  const pairs = kinds.flatMap((client) => directs.map((to) => ({ client, ...to })));
+
+  const direct = ({ server, version }: Direct, port: number, tls: ConnectionOptions | undefined, path = "/anyone/x") =>
+    callMeshed({
+      host: mesh.pod(`server-${server}`).address,
+      port,
+      version,
+      path,
+      ...(tls === undefined ? {} : { tls }),
+    });
+  const throughSidecar = ({ client, server, version }: (typeof pairs)[number], port: number, path: string) =>
     callMeshed({
       host: mesh.pod(`client-${client}`).address,
       port: outboundPort,
+      version,
       path,
       headers: { host: `server-${server}:${port}` },
     });
@@ -151,12 +166,13 @@ describe("mutual TLS", () => {
   ];
   const modes = { strict, permissive, disabled } as const;
 
-  for (const server of kinds) {
+  for (const to of directs) {
     for (const mode of ["strict", "permissive", "disabled"] as const) {
       for (const caller of callers) {
         const isServed = caller.expected[mode];
-        test(`${server}, ${mode}: ${caller.name} is ${isServed ? "served" : "refused"}`, async () => {
-          const outcome = await direct(server, modes[mode], caller.tls());
+        const outcomeName = isServed ? "served" : "refused";
+        test(`${to.server}, ${mode}: ${caller.name} is ${outcomeName}, ${to.version}`, async () => {
+          const outcome = await direct(to, modes[mode], caller.tls());
           assert.equal(served(outcome), isServed, JSON.stringify(outcome));
           if (isServed) assert.equal(callerOf(outcome), caller.identity);
         });
@@ -166,7 +182,7 @@ describe("mutual TLS", () => {
 
   for (const server of kinds) {
     test(`${server}: plain text at a STRICT port is logged`, async () => {
-      await direct(server, strict, undefined);
+      await direct({ server, version: "HTTP/1.1" }, strict, undefined);
       const isLogged = (): boolean =>
         mesh
           .output(`server-${server}`)
@@ -177,43 +193,43 @@ describe("mutual TLS", () => {
     });
   }
 
-  for (const clientKind of kinds) {
-    for (const server of kinds) {
-      const pair = `${clientKind} to ${server}`;
-      for (const mode of ["strict", "permissive", "disabled"] as const) {
-        test(`${pair}, ${mode}: a sidecar speaks what its peer takes`, async () => {
-          const outcome = await throughSidecar(clientKind, server, modes[mode], "/anyone/x");
-          assert.equal(served(outcome), true, JSON.stringify(outcome));
-          const expected = mode === "disabled" ? undefined : `spiffe://cluster.local/ns/shop/sa/client-${clientKind}`;
-          assert.equal(callerOf(outcome), expected);
-        });
-      }
-      test(`${pair}: policies know the caller`, async () => {
-        const answers = await Promise.all(
-          ["/client-accounts/x", "/not-client-accounts/x"].map((path) =>
-            throughSidecar(clientKind, server, strict, path),
-          ),
-        );
-        assert.deepEqual(answers.map(statusOf), [200, 403]);
-      });
-      test(`${pair}: a server that is somebody else`, async () => {
-        const outcome = await throughSidecar(clientKind, server, misnamed, `/misnamed-${server}`);
-        assert.equal(statusOf(outcome), 503);
-        assert.match(await flagsOf(mesh, `client-${clientKind}`, `/misnamed-${server}`), /\bUF\b/);
-      });
-      test(`${pair}: plain text to a STRICT port`, async () => {
-        const outcome = await throughSidecar(clientKind, server, contradicted, `/contradicted-${server}`);
-        assert.equal(statusOf(outcome), 503);
-        assert.match(await flagsOf(mesh, `client-${clientKind}`, `/contradicted-${server}`), /\bU[CF]\b/);
+  for (const pair of pairs) {
+    const { client: clientKind, server, version } = pair;
+    const name = `${clientKind} to ${server}, ${version}`;
+    for (const mode of ["strict", "permissive", "disabled"] as const) {
+      test(`${name}, ${mode}: a sidecar speaks what its peer takes`, async () => {
+        const outcome = await throughSidecar(pair, modes[mode], "/anyone/x");
+        assert.equal(served(outcome), true, JSON.stringify(outcome));
+        const expected = mode === "disabled" ? undefined : `spiffe://cluster.local/ns/shop/sa/client-${clientKind}`;
+        assert.equal(callerOf(outcome), expected);
       });
     }
+    test(`${name}: policies know the caller`, async () => {
+      const answers = await Promise.all(
+        ["/client-accounts/x", "/not-client-accounts/x"].map((path) => throughSidecar(pair, strict, path)),
+      );
+      assert.deepEqual(answers.map(statusOf), [200, 403]);
+    });
+    test(`${name}: a server that is somebody else`, async () => {
+      const path = `/misnamed-${server}/${version}`;
+      const outcome = await throughSidecar(pair, misnamed, path);
+      assert.equal(statusOf(outcome), 503);
+      assert.match(await flagsOf(mesh, `client-${clientKind}`, path), /\bUF\b/);
+    });
+    test(`${name}: plain text to a STRICT port`, async () => {
+      const path = `/contradicted-${server}/${version}`;
+      const outcome = await throughSidecar(pair, contradicted, path);
+      assert.equal(statusOf(outcome), 503);
+      assert.match(await flagsOf(mesh, `client-${clientKind}`, path), /\bU[CF]\b/);
+    });
   }
 
-  for (const server of kinds) {
+  for (const to of directs) {
     for (const rule of identityRules) {
       for (const call of rule.calls) {
-        test(`${server}: ${rule.name}: ${call.name} is ${call.isAllowed ? "allowed" : "denied"}`, async () => {
-          const outcome = await direct(server, permissive, tlsOf(call.as, clients), `/${rule.name}/x`);
+        const outcomeName = call.isAllowed ? "allowed" : "denied";
+        test(`${to.server}: ${rule.name}: ${call.name} is ${outcomeName}, ${to.version}`, async () => {
+          const outcome = await direct(to, permissive, tlsOf(call.as, clients), `/${rule.name}/x`);
           assert.equal(statusOf(outcome), call.isAllowed ? 200 : 403);
           if (!call.isAllowed && outcome.type === "answered") assert.equal(outcome.body, "RBAC: access denied");
         });

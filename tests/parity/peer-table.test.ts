@@ -1,10 +1,11 @@
 // Peers that are not who they should be, on both sides of both proxies: the handshake ends, one counter tells why, and
-// where a request waited its log line does too.
+// where a request waited its log line does too. Requests come by HTTP/1.1 and by HTTP/2.
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { after, before, describe, test } from "node:test";
 import { type ConnectionOptions, createServer, type Server } from "node:tls";
 import { type TestCertificate, testCertificate } from "../tools/certificates.ts";
+import { versions } from "../tools/http2-client.ts";
 import { freeAddressBlock, waitFor } from "../tools/processes.ts";
 import { TestAuthority } from "../tools/workload-secrets.ts";
 import { type AccessLogLine, parseAccessLogLine } from "./access-log-line.ts";
@@ -201,25 +202,30 @@ describe("peers that are not who they should be", () => {
     return { outcome, moved: await moved() };
   }
 
-  for (const kind of kinds) {
+  const cells = kinds.flatMap((kind) => versions.map((version) => ({ kind, version })));
+  for (const { kind, version } of cells) {
     for (const row of rows as readonly PeerRow[]) {
-      test(`a client: ${row.name}: ${kind} ${row.asClient === undefined ? "serves" : "refuses"} it`, async () => {
+      const verdict = row.asClient === undefined ? "serves" : "refuses";
+      test(`a client: ${row.name}: ${kind} ${verdict} it, ${version}`, async () => {
         const pod = `server-${kind}`;
         const call = (): Promise<MeshedOutcome> =>
-          callMeshed({ host: mesh.pod(pod).address, port, tls: clientOf(row.name) });
+          callMeshed({ host: mesh.pod(pod).address, port, version, tls: clientOf(row.name) });
         const { outcome, moved } = await movedBy(pod, call, row.asClient);
         assert.equal(outcome.type, row.asClient === undefined ? "answered" : "refused", JSON.stringify(outcome));
         assert.deepEqual(moved, row.asClient === undefined ? [] : [row.asClient]);
       });
     }
     for (const [index, row] of (rows as readonly PeerRow[]).entries()) {
-      test(`a server: ${row.name}: ${kind} ${row.asServer === undefined ? "calls" : "leaves"} it`, async () => {
+      const verdict = row.asServer === undefined ? "calls" : "leaves";
+      test(`a server: ${row.name}: ${kind} ${verdict} it, ${version}`, async () => {
         const pod = `client-${kind}`;
+        const agent = `row ${index}, ${version}`;
         const call = (): Promise<MeshedOutcome> =>
           callMeshed({
             host: mesh.pod(pod).address,
             port: outboundPort,
-            headers: { host: `fake:${portOf(index)}`, "user-agent": `row ${index}` },
+            version,
+            headers: { host: `fake:${portOf(index)}`, "user-agent": agent },
           });
         const { outcome, moved } = await movedBy(pod, call, row.asServer?.[0]);
         assert.equal(outcome.type, "answered");
@@ -228,7 +234,7 @@ describe("peers that are not who they should be", () => {
         assert.equal(outcome.status, counter === undefined ? 200 : 503, outcome.body);
         assert.deepEqual(moved, counter === undefined ? [] : [counter]);
         if (reason === undefined) return;
-        const line = await lineOf(pod, `row ${index}`);
+        const line = await lineOf(pod, agent);
         assert.match(line.flags, /\bUF\b/);
         const told = `CERTIFICATE_VERIFY_FAILED:verify cert failed: ${reason}:TLS_error_end`.replaceAll(" ", "_");
         assert.equal(line.transportFailure.slice(line.transportFailure.indexOf("CERT")), told);

@@ -11,7 +11,7 @@ import { after, before, describe, test } from "node:test";
 import { exportJWK, generateKeyPair, SignJWT } from "jose";
 import { waitFor } from "../tools/processes.ts";
 import { type Call, type Expected, http2Alone, type Role, type Row, rows, type Shape, type Versions } from "./call.ts";
-import { comparable, type Trace } from "./compare.ts";
+import { comparable, withoutCluster } from "./compare.ts";
 import { checkExpected } from "./expectation.ts";
 import { ParityMesh, type Proxy, proxies } from "./parity-mesh.ts";
 import { type PolicyRule, policyRules } from "./policy-rules.ts";
@@ -374,14 +374,6 @@ test("a policy that is applied and deleted takes effect on both", async () => {
     await rm(folder, { recursive: true });
   }
 });
-
-/**
- * Envoy logs the cluster that a refused request would have gone to; Tulle has not looked for it
- * (differences-from-envoy.md).
- */
-function withoutCluster({ outcome, lines }: Trace): Trace {
-  return { outcome, lines: lines.map((line) => ({ ...line, cluster: "(any)" })) };
-}
 
 /** A push with the fetched keys follows the first one; each proxy takes it in its own time. */
 async function keysAreThere(mesh: ParityMesh): Promise<void> {

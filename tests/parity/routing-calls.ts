@@ -1,6 +1,15 @@
 // Calls that the routing rules of `mesh/routing.yaml` steer: the same at the gateway and at the sidecar's outbound
 // listener.
-import { type Call, type Expected, http1Alone, http2Alone, type Row, rows } from "./call.ts";
+import {
+  type Call,
+  type Expected,
+  http1Alone,
+  http2Alone,
+  type Row,
+  rows,
+  rowsToHttp2,
+  type Versions,
+} from "./call.ts";
 
 const refusedDetails =
   "upstream_reset_before_response_started{remote_connection_failure|delayed_connect_error:_Connection_refused}";
@@ -13,9 +22,13 @@ const closedAlways: Expected = { status: 503, flags: "URX,UC", details: closedDe
 const broken: Expected = { status: 502, flags: "UPE", details: brokenDetails };
 const cut: Expected = { status: 200, flags: "UPE", details: cutDetails, truncated: true };
 
+const fromHttp1Alone: Versions = { toHttp2: "an application of HTTP/2 says nothing of the kind" };
+const unasked: Versions = { toHttp2: "no application is asked" };
+const closing: Versions = { toHttp2: "a connection of HTTP/2 is not one call's to end" };
 const ofConnections = http1Alone("HTTP/2 has no fields of a connection");
 const malformed = http1Alone("malformed over HTTP/2");
 const absoluteForm = http1Alone("HTTP/2 has no absolute form");
+const beforeHttp2 = (reset: string): string => `upstream_reset_before_response_started{${reset}}`;
 
 const ok = (route: string, version: string): Expected => ({ status: 200, route, version });
 
@@ -122,14 +135,27 @@ const matching: readonly Row[] = [
 ];
 
 const retries: readonly Row[] = [
-  ["no endpoints", "/no-endpoints", {}, { status: 503, flags: "UH", details: "no_healthy_upstream" }],
-  ["a subset without endpoints", "/empty-subset", {}, { status: 503, flags: "UH", details: "no_healthy_upstream" }],
-  ["refused connection", "/refused-without-retries", {}, { status: 503, flags: "UF", details: refusedDetails }],
+  ["no endpoints", "/no-endpoints", {}, { status: 503, flags: "UH", details: "no_healthy_upstream" }, unasked],
+  [
+    "a subset without endpoints",
+    "/empty-subset",
+    {},
+    { status: 503, flags: "UH", details: "no_healthy_upstream" },
+    unasked,
+  ],
+  [
+    "refused connection",
+    "/refused-without-retries",
+    {},
+    { status: 503, flags: "UF", details: refusedDetails },
+    unasked,
+  ],
   [
     "refused connection, retried",
     "/refused-with-retries",
     {},
     { status: 503, flags: "URX,UF", details: refusedDetails },
+    unasked,
   ],
   ["5xx retried until it succeeds", "/retried~fail-first?times=2&key=%KEY%", {}, { status: 200, attempts: 3 }],
   ["5xx retried three times", "/retried~status?code=500", {}, { status: 500, flags: "URX", attempts: 4 }],
@@ -139,20 +165,32 @@ const retries: readonly Row[] = [
     { method: "POST", body: "again" },
     { status: 200, attempts: 2, bodyIncludes: '"body":"again"' },
   ],
-  ["retried on a closed connection", "/retried~close", {}, closedAlways],
-  ["retried on a reset connection", "/retried~reset", {}, closedAlways],
+  ["retried on a closed connection", "/retried~close", {}, closedAlways, closing],
+  [
+    "retried on a reset connection",
+    "/retried~reset",
+    {},
+    closedAlways,
+    { toHttp2: { flags: "URX,UR", details: beforeHttp2("remote_reset") } },
+  ],
   ["4xx is no 5xx", "/retried~status?code=404", {}, { status: 404, attempts: 1 }],
   ["gateway-error", "/gateway-error~fail-first?times=1&code=502&key=%KEY%", {}, { status: 200, attempts: 2 }],
   ["gateway-error leaves 500 alone", "/gateway-error~status?code=500", {}, { status: 500, attempts: 1 }],
   ["retriable-4xx", "/conflict~fail-first?times=1&code=409&key=%KEY%", {}, { status: 200, attempts: 2 }],
   ["retriable-4xx leaves 404 alone", "/conflict~status?code=404", {}, { status: 404, attempts: 1 }],
   ["retriable status code", "/codes~fail-first?times=1&code=418&key=%KEY%", {}, { status: 200, attempts: 2 }],
-  ["reset is retried", "/resets~close", {}, closedAlways],
+  ["reset is retried", "/resets~close", {}, closedAlways, closing],
   ["not retried", "/once~status?code=503", {}, { status: 503, attempts: 1 }],
   ["not retried by default", "/v1~status?code=500", {}, { status: 500, attempts: 1 }],
   ["503 is retried by default", "/v1~fail-first?times=1&code=503&key=%KEY%", {}, { status: 503, attempts: 1 }],
-  ["closed before the answer", "/once~close", {}, closed],
-  ["reset before the answer", "/once~reset", {}, closed],
+  ["closed before the answer", "/once~close", {}, closed, closing],
+  [
+    "reset before the answer",
+    "/once~reset",
+    {},
+    closed,
+    { toHttp2: { flags: "UR", details: beforeHttp2("remote_reset") } },
+  ],
   ["per-try time-out", "/per-try~hang", {}, { status: 504, flags: "URX,UT", details: "upstream_per_try_timeout" }],
   ["route time-out", "/timeout~hang", {}, { status: 504, flags: "UT", details: "response_timeout" }],
   [
@@ -175,8 +213,14 @@ const answers: readonly Row[] = [
     { headers: { te: "trailers" } },
     { status: 200, bodyIncludes: "one two" },
   ],
-  ["answer that ends with its connection", "/once~until-close", {}, { status: 200, bodyIncludes: "until the end" }],
-  ["an HTTP/1.0 answer", "/once~http10", {}, { status: 200, bodyIncludes: "ten" }],
+  [
+    "answer that ends with its connection",
+    "/once~until-close",
+    {},
+    { status: 200, bodyIncludes: "until the end" },
+    fromHttp1Alone,
+  ],
+  ["an HTTP/1.0 answer", "/once~http10", {}, { status: 200, bodyIncludes: "ten" }, fromHttp1Alone],
   ["repeated headers stay apart", "/once~repeated-headers", {}, { status: 200 }],
   ["headers that only proxies set", "/once~internal-headers", {}, { status: 200 }],
   ["1 MiB", "/once~large", {}, { status: 200 }],
@@ -195,16 +239,22 @@ const answers: readonly Row[] = [
     { status: 200 },
   ],
   ["a truncated answer", "/once~truncate", {}, cut],
-  ["a truncated chunked answer", "/once~truncate-chunked", {}, cut],
-  ["not HTTP at all", "/once~garbage", {}, broken],
-  ["NUL in a header of an answer", "/once~nul-in-header", {}, broken],
-  ["a space in a header name of an answer", "/once~space-in-name", {}, broken],
-  ["an answer with two lengths", "/once~two-lengths", {}, broken],
-  ["an answer with a length and chunks", "/once~length-and-chunked", {}, broken],
-  ["an answer with a bad length", "/once~bad-length", {}, broken],
-  ["an answer with a bad chunk", "/once~bad-chunk", {}, cut],
-  ["an answer with a head of 70 KiB", "/once~long-head?kib=70", {}, { status: 200 }],
-  ["an answer with a head of 90 KiB", "/once~long-head?kib=90", {}, broken],
+  [
+    "a truncated chunked answer",
+    "/once~truncate-chunked",
+    {},
+    cut,
+    { toHttp2: { flags: "UR", details: "upstream_reset_after_response_started{remote_reset}" } },
+  ],
+  ["not HTTP at all", "/once~garbage", {}, broken, fromHttp1Alone],
+  ["NUL in a header of an answer", "/once~nul-in-header", {}, broken, fromHttp1Alone],
+  ["a space in a header name of an answer", "/once~space-in-name", {}, broken, fromHttp1Alone],
+  ["an answer with two lengths", "/once~two-lengths", {}, broken, fromHttp1Alone],
+  ["an answer with a length and chunks", "/once~length-and-chunked", {}, broken, fromHttp1Alone],
+  ["an answer with a bad length", "/once~bad-length", {}, broken, fromHttp1Alone],
+  ["an answer with a bad chunk", "/once~bad-chunk", {}, cut, fromHttp1Alone],
+  ["an answer with a head of 70 KiB", "/once~long-head?kib=70", {}, { status: 200 }, fromHttp1Alone],
+  ["an answer with a head of 90 KiB", "/once~long-head?kib=90", {}, broken, fromHttp1Alone],
 ];
 
 const requestHeaders: readonly Row[] = [
@@ -251,7 +301,9 @@ const requestHeaders: readonly Row[] = [
   ],
 ];
 
-export const steered: readonly Row[] = [...matching, ...retries, ...answers, ...requestHeaders];
+const ofApplications: readonly Row[] = [...retries, ...answers, ...requestHeaders];
+
+export const steered: readonly Row[] = [...matching, ...ofApplications];
 
 const second = "second.example.com";
 
@@ -342,4 +394,5 @@ export const routingCalls: readonly Call[] = [
   ...rows("gateway", gatewayRows),
   ...rows("outbound", steered),
   ...rows("outbound", outboundRows),
+  ...rowsToHttp2("outbound", ofApplications),
 ];

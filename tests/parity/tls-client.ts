@@ -1,8 +1,10 @@
-// One HTTPS request as a table needs it: what the server showed, how the handshake ended, what came back. A refusal is
-// an outcome here, since under TLS 1.3 a client learns of it only after it has sent its request.
-import { connect, type SecureVersion } from "node:tls";
+// One HTTPS request, by HTTP/1.1 or HTTP/2, as a table needs it: what the server showed, how the handshake ended, what
+// came back. A refusal is an outcome here, since under TLS 1.3 a client learns of it only after it has sent its
+// request.
+import { connect, type SecureVersion, type TLSSocket } from "node:tls";
 import type { TestCertificate } from "../tools/certificates.ts";
-import { parseAnswers } from "../tools/raw-client.ts";
+import { exchangeStream, type Http2Request } from "../tools/http2-client.ts";
+import { parseAnswers, type RawAnswer } from "../tools/raw-client.ts";
 
 export interface TlsRequest {
   readonly host: string;
@@ -14,7 +16,8 @@ export interface TlsRequest {
   readonly maxVersion?: SecureVersion;
   readonly ciphers?: string;
   readonly alpn?: readonly string[];
-  readonly bytes: string;
+  /** Bytes of HTTP/1.1 or a stream of HTTP/2. */
+  readonly request: string | Http2Request;
 }
 
 export interface TlsOutcome {
@@ -32,17 +35,16 @@ export interface TlsOutcome {
 const limitMs = 60_000;
 
 /** @throws when nothing ends the connection in time */
-export function tlsRequest(options: TlsRequest): Promise<TlsOutcome> {
-  const { promise, resolve, reject } = Promise.withResolvers<TlsOutcome>();
+export async function tlsRequest(options: TlsRequest): Promise<TlsOutcome> {
   const { host, port, serverName, clientCertificate, minVersion, maxVersion, ciphers, alpn = ["http/1.1"] } = options;
-  let received = "";
+  const { request } = options;
   let shown: Pick<TlsOutcome, "shown" | "version" | "alpn" | "cipher"> = {};
   const socket = connect({
     host,
     port,
     rejectUnauthorized: false,
     ...(serverName === undefined ? {} : { servername: serverName }),
-    ...(clientCertificate === undefined ? {} : { cert: clientCertificate.certificate, key: clientCertificate.key }),
+    ...(clientCertificate === undefined ? {} : { key: clientCertificate.key, cert: clientCertificate.certificate }),
     ...(minVersion === undefined ? {} : { minVersion }),
     ...(maxVersion === undefined ? {} : { maxVersion }),
     ...(ciphers === undefined ? {} : { ciphers }),
@@ -57,17 +59,24 @@ export function tlsRequest(options: TlsRequest): Promise<TlsOutcome> {
       alpn: String(socket.alpnProtocol),
       cipher: socket.getCipher().standardName,
     };
-    socket.write(options.bytes, "latin1");
   });
+  const answer =
+    typeof request === "string"
+      ? await exchangeBytes(socket, request)
+      : await exchangeStream(socket, "secureConnect", request);
+  if (answer === undefined) return { ...shown, status: "refused", headers: {}, body: "" };
+  return { ...shown, status: answer.status, headers: Object.fromEntries(answer.headers), body: answer.body };
+}
+
+function exchangeBytes(socket: TLSSocket, bytes: string): Promise<RawAnswer | undefined> {
+  const { promise, resolve, reject } = Promise.withResolvers<RawAnswer | undefined>();
+  let received = "";
+  socket.once("secureConnect", () => socket.write(bytes, "latin1"));
   socket.setTimeout(limitMs, () => socket.destroy(new Error(`no end within ${limitMs} ms`)));
   socket.on("data", (chunk) => (received += chunk.toString("latin1")));
   socket.once("error", (error) => {
     if (error.message.startsWith("no end")) reject(error);
   });
-  socket.once("close", () => {
-    const [answer] = received === "" ? [] : parseAnswers(received, ["GET"]);
-    if (answer === undefined) resolve({ ...shown, status: "refused", headers: {}, body: "" });
-    else resolve({ ...shown, status: answer.status, headers: Object.fromEntries(answer.headers), body: answer.body });
-  });
+  socket.once("close", () => resolve(received === "" ? undefined : parseAnswers(received, ["GET"])[0]));
   return promise;
 }

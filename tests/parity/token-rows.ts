@@ -22,6 +22,8 @@ export interface TokenRow {
   /** Each its own line, in order. */
   readonly headers: readonly (readonly [string, string])[];
   readonly expected: TokenAnswer;
+  /** Why a client of HTTP/2 cannot say it. */
+  readonly http1Alone?: string;
 }
 
 const issuer = "https://issuer.test";
@@ -311,7 +313,12 @@ async function wrongTokens(): Promise<readonly TokenRow[]> {
       expected: invalid("Jwt signature is an invalid Base64url encoded"),
     },
     // What is left of the field is its scheme alone (RFC 9110 §5.5), and that is no token.
-    { name: "nothing", headers: [["authorization", "Bearer "]], expected: { status: 200 } },
+    {
+      name: "nothing",
+      headers: [["authorization", "Bearer "]],
+      expected: { status: 200 },
+      http1Alone: "a field of HTTP/2 does not end with a blank (RFC 9113 §8.2.1)",
+    },
     { name: "a word", headers: bearer("word"), expected: malformed },
   ];
 }

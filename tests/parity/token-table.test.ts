@@ -1,6 +1,8 @@
-// Good and bad tokens on Tulle's proxy and on a stock Envoy: the same answers, in the same words, to the same requests.
+// Good and bad tokens on Tulle's proxy and on a stock Envoy: the same answers, in the same words, to the same requests
+// by HTTP/1.1 and by HTTP/2.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
+import { type HttpVersion, versions } from "../tools/http2-client.ts";
 import { waitFor } from "../tools/processes.ts";
 import { type AccessLogLine, parseAccessLogLine } from "./access-log-line.ts";
 import { callMeshed, type MeshedOutcome } from "./meshed-call.ts";
@@ -11,6 +13,23 @@ import { closed, requestAuthentications, type TokenRow, tokenRows } from "./toke
 const kinds: readonly ProxyKind[] = ["tulle", "envoy"];
 const port = 3000;
 const rows = await tokenRows();
+
+interface Case {
+  readonly row: TokenRow;
+  readonly version: HttpVersion;
+  readonly path: string;
+  /** Finds its access-log line again. */
+  readonly agent: string;
+}
+
+const cases = rows.flatMap((row, index) =>
+  (row.http1Alone === undefined ? versions : (["HTTP/1.1"] as const)).map((version): Case => ({
+    row,
+    version,
+    path: row.path === undefined ? `/${index}` : `/${row.path}/${index}`,
+    agent: `row ${index}, ${version}`,
+  })),
+);
 
 test("every field of RequestAuthentication is in the table", () => {
   const specs = requestAuthentications.map((resource) => (resource as { readonly spec: object }).spec);
@@ -33,15 +52,15 @@ describe("tokens", () => {
         manifests: [...requestAuthentications, closed].map((resource) => JSON.stringify(resource)).join("\n---\n"),
       });
       for (const kind of kinds) {
-        for (const [index, row] of rows.entries()) {
-          const { query, headers } = row;
+        for (const { row, version, path, agent } of cases) {
           const outcome = await callMeshed({
             host: mesh.pod(`server-${kind}`).address,
             port,
-            path: `${pathOf(row, index)}${query === undefined ? "" : `?${query}`}`,
-            headers: [["user-agent", `row ${index}`], ...headers],
+            version,
+            path: row.query === undefined ? path : `${path}?${row.query}`,
+            headers: [["user-agent", agent], ...row.headers],
           });
-          outcomes.set(`${kind} ${index}`, outcome);
+          outcomes.set(`${kind} ${agent}`, outcome);
         }
         lines.set(kind, await linesOf(kind));
       }
@@ -57,24 +76,25 @@ describe("tokens", () => {
       const text = mesh.output(`server-${kind}`).split("\n");
       const found = text.flatMap((line) => parseAccessLogLine(line) ?? []);
       const byAgent = new Map(found.map((line) => [line.userAgent, line]));
-      return rows.every((_row, index) => byAgent.has(`row ${index}`)) ? byAgent : undefined;
+      return cases.every(({ agent }) => byAgent.has(agent)) ? byAgent : undefined;
     };
     return waitFor(all, { what: `the access log of ${kind}`, intervalMs: 200 });
   }
 
-  for (const [index, row] of rows.entries()) {
+  for (const { row, version, path, agent } of cases) {
     const { name, expected } = row;
-    test(`${name}: ${expected.status}`, () => {
+    test(`${name}, ${version}: ${expected.status}`, () => {
       const seen = kinds.map((kind) => {
-        const outcome = outcomes.get(`${kind} ${index}`)!;
+        const outcome = outcomes.get(`${kind} ${agent}`)!;
         assert.equal(outcome.type, "answered", kind);
-        const { flags, details } = lines.get(kind)!.get(`row ${index}`)!;
+        const { request, flags, details } = lines.get(kind)!.get(agent)!;
+        assert.ok(request.endsWith(` ${version}`), request);
         return { outcome, flags, details };
       });
       const told = seen.map(({ outcome, flags, details }) => ({
         status: outcome.status,
         body: outcome.status === 200 ? "" : outcome.body,
-        challenge: challengeOf(outcome.answerHeaders["www-authenticate"], `http://server${pathOf(row, index)}`),
+        challenge: challengeOf(outcome.answerHeaders["www-authenticate"], `http://server${path}`),
         flags,
         details,
       }));
@@ -89,10 +109,6 @@ describe("tokens", () => {
     });
   }
 });
-
-function pathOf({ path }: TokenRow, index: number): string {
-  return path === undefined ? `/${index}` : `/${path}/${index}`;
-}
 
 /** What stands behind the realm, which is the address that was asked for. */
 function challengeOf(header: string | undefined, address: string): string | null {

@@ -1,15 +1,13 @@
 // WebSockets through two sidecars, in every mix of the two proxies and of HTTP versions: the client's, between the
 // sidecars, and the application's. Nothing is configured for them, as with Istio.
 import assert from "node:assert/strict";
-import { once } from "node:events";
 import { after, before, describe, test } from "node:test";
-import type { WebSocket } from "ws";
 import { MeshedProxies, type ProxyKind } from "../tools/meshed-proxies.ts";
+import { versions } from "../tools/http2-client.ts";
 import { inTime } from "../tools/processes.ts";
-import { dial, type Dialled, type HttpVersion, startWebSocketApplication } from "./websocket-peers.ts";
+import { dial, type Dialled, endOf, exchange, refusal, startWebSocketApplication } from "./websocket-peers.ts";
 
 const kinds: readonly ProxyKind[] = ["tulle", "envoy"];
-const versions: readonly HttpVersion[] = ["HTTP/1.1", "HTTP/2"];
 const outboundPort = 15_007;
 
 /** What stands between the sidecars follows from the mesh's default, a rule, or the port's name. */
@@ -98,12 +96,7 @@ describe("WebSockets between sidecars", () => {
       const { socket, status, subprotocol } = await call("/");
       assert.equal(status, version === "HTTP/2" ? 200 : 101);
       assert.equal(subprotocol, "chat");
-      assert.equal(await answerTo(socket!, "héllo"), "héllo");
-      const large = Buffer.alloc(3_000_000, "0123456789");
-      assert.ok(large.equals((await answerTo(socket!, large)) as Buffer));
-      const pong = once(socket!, "pong");
-      socket!.ping("beat");
-      assert.deepEqual((await inTime(pong, "a pong")).map(String), ["beat"]);
+      await exchange(socket!);
       assert.deepEqual(await endOf(socket!, () => socket!.close(4000, "done")), [4000, "done"]);
 
       const closedByServer = (await call("/")).socket!;
@@ -112,23 +105,7 @@ describe("WebSockets between sidecars", () => {
       const dropped = (await call("/")).socket!;
       assert.deepEqual(await endOf(dropped, () => dropped.send("drop")), [1006, ""]);
 
-      assert.equal((await call("/refused")).status, 403);
+      assert.equal((await call("/refused")).status, refusal.status);
     });
   }
 });
-
-async function answerTo(socket: WebSocket, message: string | Buffer): Promise<string | Buffer> {
-  const answer = once(socket, "message") as Promise<[Buffer, boolean]>;
-  socket.send(message);
-  const [data, isBinary] = await inTime(answer, "an answer");
-  return isBinary ? data : data.toString();
-}
-
-/** Code and reason, as the client hears them. */
-async function endOf(socket: WebSocket, end: () => void): Promise<readonly unknown[]> {
-  socket.on("error", () => undefined);
-  const closed = once(socket, "close") as Promise<[number, Buffer]>;
-  end();
-  const [code, reason] = await inTime(closed, "the end of the WebSocket");
-  return [code, reason.toString()];
-}

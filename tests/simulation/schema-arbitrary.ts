@@ -91,6 +91,8 @@ function arbitraryOf(node: Node, field: string, depth: number): fc.Arbitrary<unk
       return fc.boolean();
     case "intOrString":
       return fc.constantFrom(3000, 8080, "http");
+    case "json":
+      return fc.constantFrom("%RESPONSE_CODE%", { a: ["%PROTOCOL%"] });
     case "list":
       return fc.array(arbitraryOf(node.items, field, depth + 1), {
         minLength: Math.min(node.minItems, maxItems),

@@ -16,7 +16,7 @@ export async function goProgram(folder: string): Promise<string> {
   const draft = `${program}.${process.pid}`;
   // Where Go's own instructions put it, which a shell that is no login shell may not know.
   const env = { ...process.env, PATH: `${process.env["PATH"]}:/usr/local/go/bin`, CGO_ENABLED: "0" };
-  const built = await runCommand("go", ["build", "-o", draft, "."], { cwd: folder, env, timeoutMs: 300_000 });
+  const built = await runCommand("go", ["build", "-o", draft, "."], { cwd: folder, env, timeoutMs: 600_000 });
   if (built.code !== 0) {
     await rm(draft, { force: true });
     throw new ToolUnavailable("Go", `needs go of the version in ${folder}/go.mod: ${lastLines(built)}`);

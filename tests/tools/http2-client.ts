@@ -30,7 +30,7 @@ export function mapTexts(request: Http2Request, map: (text: string) => string): 
 }
 
 /** By number (RFC 9113 §7). */
-const codes = (
+export const errorCodeNames: readonly string[] = (
   "NO_ERROR PROTOCOL_ERROR INTERNAL_ERROR FLOW_CONTROL_ERROR SETTINGS_TIMEOUT STREAM_CLOSED FRAME_SIZE_ERROR " +
   "REFUSED_STREAM CANCEL COMPRESSION_ERROR CONNECT_ERROR ENHANCE_YOUR_CALM INADEQUATE_SECURITY HTTP_1_1_REQUIRED"
 ).split(" ");
@@ -58,6 +58,21 @@ export async function exchangeStreams(socket: Socket, requests: readonly Http2Re
     else session.close();
     await isClosed;
   }
+}
+
+/** One request on a connection that is still to be made: none when it is refused, there or later. */
+export async function exchangeStream(
+  socket: Socket,
+  made: "connect" | "secureConnect",
+  request: Http2Request,
+): Promise<RawAnswer | undefined> {
+  try {
+    await once(socket, made);
+  } catch {
+    return undefined;
+  }
+  const [answer] = await exchangeStreams(socket, [request]);
+  return answer?.status === 0 ? undefined : answer;
 }
 
 type Fields = (readonly [string, string])[];
@@ -95,7 +110,7 @@ function exchange(session: http2.ClientHttp2Session, request: Http2Request): Pro
   stream.on("close", () => {
     const { rstCode } = stream;
     const truncated = status !== 0 && (!isEnded || rstCode !== 0);
-    const reset = rstCode === 0 ? {} : { reset: codes[rstCode] ?? String(rstCode) };
+    const reset = rstCode === 0 ? {} : { reset: errorCodeNames[rstCode] ?? String(rstCode) };
     resolve({ status, headers: fields, body: received, interim, trailers: trailerFields, truncated, ...reset });
   });
   stream.setTimeout(answerTimeoutMs, () => {

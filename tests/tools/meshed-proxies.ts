@@ -22,6 +22,8 @@ export interface MeshedPod {
   readonly proxy: ProxyKind;
   /** Besides `app`. */
   readonly labels?: Readonly<Record<string, string>>;
+  /** A gateway has no application; Gateways select it by its label `app`. */
+  readonly isGateway?: true;
 }
 
 export interface RunningPod extends MeshedPod {
@@ -136,7 +138,8 @@ export class MeshedProxies implements AsyncDisposable {
       },
     });
     this.#open.defer(() => server.close());
-    await Promise.all(this.#pods.map((pod) => this.#startApps(pod)));
+    const applied = this.#pods.filter(({ isGateway }) => isGateway !== true);
+    await Promise.all(applied.map((pod) => this.#startApps(pod)));
     await Promise.all(this.#pods.map((pod) => this.#startProxy(pod, folder, xdsPath)));
     await Promise.all(this.#pods.map((pod) => this.#waitUntilReady(pod, server)));
   }
@@ -268,7 +271,7 @@ function manifestsOf(
 
 /** As the agent writes it, but for the place of the control plane. */
 function bootstrapOf(
-  { name, namespace, address, appAddress, labels = {} }: RunningPod,
+  { name, namespace, address, appAddress, labels = {}, isGateway }: RunningPod,
   xdsPath: string,
   sdsPath: string,
 ): unknown {
@@ -277,12 +280,12 @@ function bootstrapOf(
   const endpoint = { address: { pipe: { path: xdsPath } } };
   return {
     node: {
-      id: `sidecar~${address}~${name}.${namespace}~${namespace}.svc.cluster.local`,
+      id: `${isGateway === true ? "router" : "sidecar"}~${address}~${name}.${namespace}~${namespace}.svc.cluster.local`,
       cluster: `${name}.${namespace}`,
       metadata: {
         NAMESPACE: namespace,
         INTERCEPTION_MODE: "NONE",
-        APP_ADDRESS: appAddress,
+        ...(isGateway === true ? {} : { APP_ADDRESS: appAddress }),
         LABELS: { ...labels, app: name },
       },
     },

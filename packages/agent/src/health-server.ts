@@ -2,7 +2,8 @@
 // agent together, whichever data plane it is.
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from "node:http";
 import { acceptBacklog, oldestMakesWay } from "@tulle/listening";
-import { adminRequest } from "./data-plane/admin-request.ts";
+import type { MergedMetrics } from "./scrape/merged-metrics.ts";
+import type { RunningDataPlane } from "./data-plane/data-plane.ts";
 
 // Not by an import, which reads every export and so loads fetch's library (ARCHITECTURE.md, "What makes it start
 // quickly").
@@ -20,43 +21,36 @@ export const metricsPath = "/stats/prometheus";
 const maxWaiting = 256;
 const maxConnections = 1024;
 
-/** Ready is a proxy that has its first clusters and listeners, which is when its admin page says LIVE. */
-async function isReady(podAddress: string): Promise<boolean> {
-  try {
-    const { status } = await adminRequest(podAddress, "GET", "/ready");
-    return status === 200;
-  } catch {
-    return false;
-  }
+export interface HealthServerOptions {
+  readonly podAddress: string;
+  /** A pod that leaves is not ready: nothing new should be sent to it while its requests finish. */
+  readonly leaving: AbortSignal;
+  /** Undefined while there is none yet. */
+  readonly dataPlane: () => RunningDataPlane | undefined;
+  readonly metrics: Pick<MergedMetrics, "page">;
 }
 
-/** The proxy's metrics with the agent's; the agent's alone while the proxy does not answer. */
-async function allMetrics(podAddress: string, ownMetrics: () => string): Promise<string> {
-  const proxyMetrics = await adminRequest(podAddress, "GET", metricsPath).catch(() => undefined);
-  return `${proxyMetrics?.status === 200 ? proxyMetrics.body : ""}${ownMetrics()}`;
-}
-
-/**
- * Listens on the pod's address until it is disposed of; rejects if a port cannot be bound. A pod that leaves is not
- * ready: nothing new should be sent to it while its requests finish.
- */
-export async function startHealthServer(
-  podAddress: string,
-  leaving: AbortSignal,
-  ownMetrics: () => string,
-): Promise<AsyncDisposable> {
+/** Listens on the pod's address until it is disposed of; rejects if a port cannot be bound. */
+export async function startHealthServer({
+  podAddress,
+  leaving,
+  dataPlane,
+  metrics,
+}: HealthServerOptions): Promise<AsyncDisposable> {
   const onRequest = (request: IncomingMessage, response: ServerResponse): void => {
-    const respond = (status: number, body: string): void => {
-      response.writeHead(status, { "content-type": "text/plain; charset=UTF-8", connection: "close" });
+    const respond = (status: number, body: string, contentType = "text/plain; charset=UTF-8"): void => {
+      response.writeHead(status, { "content-type": contentType, connection: "close" });
       response.end(body);
     };
-    const isMetrics = request.url === metricsPath;
+    // Istio's agent answers at both.
+    const isMetrics = request.url === metricsPath || request.url === "/metrics";
     if (request.url !== healthPath && !isMetrics) respond(404, "not found\n");
     else if (request.method !== "GET" && request.method !== "HEAD") respond(405, "GET only\n");
-    else if (isMetrics) void allMetrics(podAddress, ownMetrics).then((text) => respond(200, text));
+    else if (isMetrics)
+      void metrics.page(request.headers).then(({ contentType, text }) => respond(200, text, contentType));
     else if (leaving.aborted) respond(503, "the agent is stopping\n");
     else
-      void isReady(podAddress).then((ready) =>
+      void (dataPlane()?.isReady() ?? Promise.resolve(false)).then((ready) =>
         respond(ready ? 200 : 503, ready ? "ready\n" : "the proxy is not ready\n"),
       );
   };

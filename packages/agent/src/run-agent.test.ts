@@ -234,7 +234,12 @@ test("the bootstrap is a file for its owner, and the same document that the prox
       assert.equal(statSync(bootstrapPath).mode & 0o777, 0o600);
       assert.equal(JSON.parse(readFileSync(bootstrapPath, "utf8")).node.id, bootstrap.node!.id);
       running.resolve(env["TULLE_PEER_METADATA"]!);
-      return Promise.resolve({ ended: proxyEnded.promise, stop: () => Promise.resolve(proxyEnded.resolve(0)) });
+      return Promise.resolve({
+        ended: proxyEnded.promise,
+        isReady: () => Promise.resolve(false),
+        metrics: () => Promise.resolve(undefined),
+        stop: () => Promise.resolve(proxyEnded.resolve(0)),
+      });
     },
   });
   assert.equal(decodePeerMetadata(await running.promise)?.workload, "web");

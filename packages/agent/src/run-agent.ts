@@ -9,6 +9,7 @@ import { startEnvoy } from "./data-plane/envoy.ts";
 import { startTulle } from "./data-plane/tulle.ts";
 import { startHealthServer } from "./health-server.ts";
 import { startIdentity } from "./identity/start-identity.ts";
+import { MergedMetrics } from "./scrape/merged-metrics.ts";
 import { startRelay } from "./relay/relay.ts";
 import { type AgentSettings, parseSettings } from "./settings.ts";
 
@@ -84,12 +85,19 @@ async function run(
     await writeSecretFile(bootstrapPath, `${JSON.stringify(document, undefined, 2)}\n`);
     const proxyEnv = { ...env, [peerMetadataVariable]: encodePeerMetadata(peerMetadata(settings)) };
     const bootstrap = bootstrapMessage(document);
-    await using _health = await startHealthServer(
-      settings.podAddress,
-      stop,
-      () => identity?.workload.metrics.render() ?? "",
-    );
-    const proxy = await startDataPlane({ settings, bootstrap, bootstrapPath, env: proxyEnv, logging });
+    let proxy: RunningDataPlane | undefined;
+    await using _health = await startHealthServer({
+      podAddress: settings.podAddress,
+      leaving: stop,
+      dataPlane: () => proxy,
+      metrics: new MergedMetrics({
+        application: settings.applicationMetrics,
+        dataPlane: () => proxy,
+        identityMetrics: (format) => identity?.workload.metrics.render(format) ?? "",
+        log,
+      }),
+    });
+    proxy = await startDataPlane({ settings, bootstrap, bootstrapPath, env: proxyEnv, logging });
     log.info("the agent runs", { node: nodeId(settings), dataPlane: settings.dataPlane });
     const code = await untilEnd(proxy, stop, settings.drainMs);
     if (!stop.aborted) log.critical(`the proxy ended by itself with exit code ${code}`);

@@ -22,6 +22,7 @@ test("five variables are enough", () => {
       podAddress: "127.1.0.5",
       serviceAccount: "default",
       metadata: {},
+      applicationMetrics: undefined,
       controlPlane: "http://127.0.0.1:15010",
       identity: undefined,
       stateFolder: "/tmp/pod",

@@ -4,6 +4,7 @@ import { isIPv4 } from "node:net";
 import path from "node:path";
 import { isSpiffeId, type SpiffeId } from "@tulle/identity";
 import { type LogLevel, isLogLevel } from "@tulle/telemetry";
+import type { ApplicationPage } from "./scrape/application-metrics.ts";
 
 /** Node metadata by Istio's names: strings, and for LABELS, ANNOTATIONS and POD_PORTS what JSON holds. */
 export type NodeMetadata = Readonly<Record<string, unknown>>;
@@ -35,6 +36,8 @@ export interface AgentSettings {
   readonly ownUserRange: string | undefined;
   /** Of the proxy; near it requests and connections are given up. 0 = no limit is known. */
   readonly memoryLimitBytes: number;
+  /** Of the application, which the agent serves with the proxy's; undefined where it has none. */
+  readonly applicationMetrics: ApplicationPage | undefined;
   /** How long connections of a listener that was removed or changed may go on (Istio: drainDuration). */
   readonly listenerDrainMs: number;
 }
@@ -50,6 +53,9 @@ export interface IdentitySettings {
 export type ParsedSettings =
   | { readonly ok: true; readonly settings: AgentSettings }
   | { readonly ok: false; readonly problems: readonly string[] };
+
+/** The agent's own, where it would ask itself without end. */
+const agentMetricsPort = 15_020;
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -104,6 +110,11 @@ export const agentVariables = [
     meaning: "IPv4 addresses (a.b.c.d/bits) at which the proxy talks to programs of this user alone",
     fallback: "",
   },
+  {
+    name: "ISTIO_PROMETHEUS_ANNOTATIONS",
+    meaning: "JSON object of scrape, port and path: where the application has metrics of its own",
+    fallback: "{}",
+  },
   { name: "TULLE_DRAIN_MS", meaning: "how long requests may go on after SIGTERM", fallback: "5000" },
   {
     name: "TULLE_LISTENER_DRAIN_MS",
@@ -138,6 +149,7 @@ export function parseSettings(env: Environment): ParsedSettings {
   const isSecure = text("TULLE_CA_ROOT_FILE") !== "";
   const logLevel = text("TULLE_PROXY_LOG_LEVEL");
   if (!isLogLevel(logLevel)) problems.push(`TULLE_PROXY_LOG_LEVEL is ${JSON.stringify(logLevel)}, no log level`);
+  const metadata = parseMetadata(text("TULLE_NODE_METADATA"), problems);
   const settings: AgentSettings = {
     proxyType: oneOf("TULLE_PROXY_TYPE", ["sidecar", "router"]),
     dataPlane: oneOf("TULLE_PROXY", ["tulle", "envoy"]),
@@ -145,7 +157,8 @@ export function parseSettings(env: Environment): ParsedSettings {
     podNamespace: text("POD_NAMESPACE"),
     podAddress: text("INSTANCE_IP"),
     serviceAccount: text("SERVICE_ACCOUNT"),
-    metadata: parseMetadata(text("TULLE_NODE_METADATA"), problems),
+    metadata,
+    applicationMetrics: parseApplication(text("ISTIO_PROMETHEUS_ANNOTATIONS"), metadata["APP_ADDRESS"], problems),
     controlPlane: parseAddress(text("TULLE_XDS_ADDRESS"), isSecure, problems),
     identity: isSecure ? parseIdentity(text, problems) : undefined,
     stateFolder: path.resolve(text("TULLE_STATE_DIR")),
@@ -189,6 +202,29 @@ function parseMetadata(text: string, problems: string[]): NodeMetadata {
   }
   problems.push("TULLE_NODE_METADATA is no JSON object");
   return {};
+}
+
+/** Istio's defaults where the pod says the rest: port 80, /metrics. */
+function parseApplication(text: string, address: unknown, problems: string[]): ApplicationPage | undefined {
+  if (text === "{}") return undefined;
+  let said: Readonly<Record<string, unknown>>;
+  try {
+    said = JSON.parse(text) as Readonly<Record<string, unknown>>;
+  } catch {
+    problems.push("ISTIO_PROMETHEUS_ANNOTATIONS is no JSON object");
+    return undefined;
+  }
+  const { scrape, port = "80", path: page = "/metrics" } = said;
+  if (scrape === "false") return undefined;
+  const number = Number(port);
+  const isPort = /^\d{1,5}$/.test(String(port)) && number > 0 && number < 65_536;
+  if (!isPort || number === agentMetricsPort || !String(page).startsWith("/")) {
+    problems.push(
+      `ISTIO_PROMETHEUS_ANNOTATIONS: ${JSON.stringify(port)} and ${JSON.stringify(page)} are no page of the application`,
+    );
+    return undefined;
+  }
+  return { address: typeof address === "string" ? address : "127.0.0.1", port: number, path: String(page) };
 }
 
 function parsePorts(text: string, problems: string[]): ReadonlySet<number> {

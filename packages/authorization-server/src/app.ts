@@ -2,7 +2,7 @@
 // body and no query for us, since what it would repair has to be refused.
 import { performance } from "node:perf_hooks";
 import { descriptorLimit, oldestMakesWay } from "@tulle/listening";
-import type { Counter } from "@tulle/telemetry";
+import { type Counter, ProcessMetrics } from "@tulle/telemetry";
 import Fastify from "fastify";
 import type {
   FastifyError,
@@ -25,6 +25,7 @@ import { addressReader } from "./http/client-address.ts";
 import type { AddressReader } from "./http/client-address.ts";
 import { corsHeaders, openPreflightHeaders, preflightHeaders } from "./http/cors.ts";
 import { hstsHeader } from "./http/hsts.ts";
+import { traceRequests } from "./http/trace-requests.ts";
 import type { Answer, EndpointRequest } from "./http/messages.ts";
 import { json } from "./http/messages.ts";
 import type { Route } from "./routes.ts";
@@ -82,6 +83,7 @@ export function createApp(
   const hsts = hstsHeader(server.config.issuer);
   if (hsts !== undefined)
     app.addHook("onRequest", (_request, reply, done) => done(void reply.header("strict-transport-security", hsts)));
+  if (server.tracer !== undefined) traceRequests(app, server.tracer);
   const addressOf = addressReader(server.config.trustedProxies);
   const issuerPath = new URL(server.config.issuer).pathname.replace(/\/$/, "");
   const served = new Map<string, Served>();
@@ -290,6 +292,7 @@ function failureRefusal(server: ServerContext, error: unknown): Refusal {
 /** Health, readiness and metrics, beside the issuer's path so that a gateway that routes only the issuer hides them. */
 function addOperation(app: FastifyInstance, server: ServerContext): void {
   const readiness = new Readiness(server);
+  const process = new ProcessMetrics(server.metrics.registry);
   const method: HTTPMethods[] = ["GET", "HEAD"];
   const read = (url: string, handler: RouteHandlerMethod): void => void app.route({ method, url, handler });
   read("/healthz", async (_request, reply) => write(reply, json(200, { status: "ok" })));
@@ -303,6 +306,7 @@ function addOperation(app: FastifyInstance, server: ServerContext): void {
     const near = (address.startsWith("127.") || address === "::1") && request.headers["x-forwarded-for"] === undefined;
     const open = server.config.metrics === "any" || (server.config.metrics === "loopback" && near);
     if (!open) return reply.callNotFound();
+    process.refresh();
     reply.header("content-type", "text/plain; version=0.0.4; charset=utf-8");
     return reply.send(server.metrics.registry.renderPrometheus());
   });

@@ -37,7 +37,7 @@ export async function run(): Promise<number> {
   const stopped = Promise.race([once(process, "SIGINT", options), once(process, "SIGTERM", options)]);
   let server: RunningServer | undefined;
   try {
-    server = await openServer({ config, log });
+    server = await openServer({ config, log, environment: process.env });
     const demo = config.demo ? await makeDemo(server.context) : undefined;
     const address = await server.listen();
     process.stdout.write(readyText(config, address.port));

@@ -1,5 +1,5 @@
 // What every endpoint needs to do its work, made once at start and handed down.
-import type { Logger } from "@tulle/telemetry";
+import type { Logger, ProcessTracer } from "@tulle/telemetry";
 import type { AuditLog } from "./audit/audit-log.ts";
 import type { Config } from "./config/config.ts";
 import type { PasswordHasher } from "./crypto/passwords.ts";
@@ -19,4 +19,6 @@ export interface ServerContext {
   readonly log: Logger;
   readonly metrics: ServerMetrics;
   readonly clientGuesses: GuessCounter;
+  /** Undefined: tracing is off. */
+  readonly tracer?: ProcessTracer | undefined;
 }

@@ -1,7 +1,7 @@
 // Puts the server together, keeps its background work going, and takes it down in order.
 import type { AddressInfo } from "node:net";
 import { acceptBacklog } from "@tulle/listening";
-import { MetricRegistry } from "@tulle/telemetry";
+import { MetricRegistry, processTracer } from "@tulle/telemetry";
 import type { Logger } from "@tulle/telemetry";
 import type { FastifyInstance } from "fastify";
 import { AuditLog } from "./audit/audit-log.ts";
@@ -23,6 +23,8 @@ import { purgeAll } from "./store/purge.ts";
 import { clientSecretThrottle } from "./store/throttles.ts";
 import { GuessCounter } from "./token/guess-counter.ts";
 
+/** As the control plane says it. */
+const productVersion = "0.1.0";
 const keyRefreshMs = 30_000;
 const purgeIntervalMs = 1000;
 const logoutIntervalMs = 1000;
@@ -32,6 +34,8 @@ const idlePurgeTurns = 10;
 export interface ServerOptions {
   readonly config: Config;
   readonly log: Logger;
+  /** Says whether requests are traced, by OpenTelemetry's names; they are not without it. */
+  readonly environment?: Readonly<Record<string, string | undefined>>;
   /** Milliseconds; for tests. The database's clock decides where there is one. */
   readonly nowMs?: () => number;
   /** An open, migrated database to use instead of the configured one. */
@@ -55,7 +59,15 @@ export async function openServer(options: ServerOptions): Promise<RunningServer>
   const clock = options.nowMs === undefined ? {} : { nowMs: options.nowMs };
   const onConnectionLost = (error: Error): void => log.warning("database connection lost", { error: error.message });
   const database = options.database ?? (await openDatabase(config, { ...clock, onConnectionLost }));
-  const metrics = serverMetrics(new MetricRegistry());
+  const registry = new MetricRegistry();
+  const metrics = serverMetrics(registry);
+  const tracer = processTracer({
+    environment: options.environment ?? {},
+    serviceName: "authorization-server",
+    version: productVersion,
+    metrics: registry,
+    log,
+  });
   await rememberIssuer(database, config.issuer, log);
   const encryptionKey = makeKeyEncryptionKey(config);
   const keys = new KeyRing(database, {
@@ -85,6 +97,7 @@ export async function openServer(options: ServerOptions): Promise<RunningServer>
     log,
     metrics,
     clientGuesses: new GuessCounter(clientSecretThrottle, options.nowMs),
+    tracer,
   };
   const app = createApp(context);
   const courier = new LogoutCourier(context);
@@ -102,6 +115,7 @@ export async function openServer(options: ServerOptions): Promise<RunningServer>
       await app.close();
       await courier.close();
       await audit.flush();
+      await tracer?.close();
       await database.close();
     },
   };

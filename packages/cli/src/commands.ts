@@ -18,8 +18,8 @@ export const commands: readonly CommandRow[] = [
   {
     name: "rollout",
     group: configure,
-    summary: "replace a Deployment's pods one after the other",
-    load: () => import("./commands/rollout.ts"),
+    summary: "lead requests to a new version; replace a Deployment's pods",
+    load: () => import("./commands/rollout/rollout.ts"),
   },
   { name: "get", group: configure, summary: "show resources", load: () => import("./commands/get.ts") },
   {
@@ -34,6 +34,12 @@ export const commands: readonly CommandRow[] = [
     group: look,
     summary: "whether each proxy has the newest configuration",
     load: () => import("./commands/proxy-status.ts"),
+  },
+  {
+    name: "changes",
+    group: look,
+    summary: "what was changed in the configuration, and when",
+    load: () => import("./commands/changes.ts"),
   },
   {
     name: "proxy-config",

@@ -19,6 +19,7 @@ export type {
   EndpointSlice,
   Gateway,
   GatewayServer,
+  HeaderRouteMatch,
   HttpMatch,
   HttpRoute,
   JwtRule,
@@ -29,12 +30,20 @@ export type {
   RequestAuthentication,
   ResourceOf,
   Retries,
+  Rollout,
+  RolloutAnalysis,
+  RolloutFreeze,
+  RolloutMetric,
+  RolloutSpec,
+  RolloutStep,
+  RolloutVersion,
   Secret,
   Service,
   ServiceAccount,
   ServicePort,
   Subset,
   TcpRoute,
+  Telemetry,
   TlsRoute,
   TrafficPolicy,
   VirtualService,
@@ -45,6 +54,7 @@ export { defaultNamespace, effectiveNamespace, keyOf, keyText, sameContent } fro
 export type { ObjectMeta } from "./kinds/metadata.ts";
 export type { Container, PodSpec, Probe } from "./kinds/pod-spec.ts";
 export type { StringMatch } from "./kinds/http-route.ts";
+export { istioMetrics } from "./kinds/telemetry.ts";
 export type { Kind } from "./kinds/kinds.ts";
 export { findKind, isKind, kindDefinitions, kinds } from "./kinds/kinds.ts";
 export { serviceNameLabel } from "./kinds/endpoint-slice.ts";
@@ -98,13 +108,27 @@ export type { ApiClientOptions, ApiEndpoint, ApplyAnswer } from "./api/api-clien
 export { ApiClient, ApiError, controlPlaneName } from "./api/api-client.ts";
 export type { ResourceWatch, ResourceWatchOptions } from "./api/resource-watch.ts";
 export type { Loaded } from "./load/load.ts";
-export { defaultRedactedParameters } from "./mesh-config/mesh-config.ts";
+export type { CustomTag } from "./mesh-config/custom-tags.ts";
+export { soundTags } from "./mesh-config/custom-tags.ts";
+export type {
+  FileAccessLogProvider,
+  HttpAccessLogServiceProvider,
+  OpenTelemetryProvider,
+  OtelAccessLogProvider,
+  ProviderHeader,
+  ZipkinProvider,
+} from "./mesh-config/telemetry-providers.ts";
+export { jsonLogFormat } from "./mesh-config/telemetry-settings.ts";
+export { expressionProblem } from "./rules/cel-expression.ts";
+export { withoutSecretQueries } from "./rules/log-format.ts";
+export { gatewayNameLabel, targetGateways } from "./rules/telemetry-targets.ts";
+export { defaultRedactedParameters, meshConfigFields } from "./mesh-config/mesh-config.ts";
 export { serverCredentialNames, usableCipherSuites } from "./kinds/gateway-tls.ts";
 export { loadPaths, loadText, maxFileBytes } from "./load/load.ts";
 export { loadPathsApart } from "./load/load-apart.ts";
 export { beyondBounds } from "./documents/document-bounds.ts";
 export { unreadKinds } from "./kinds/unread-kinds.ts";
-export type { FieldNode, Node } from "./schema/schema.ts";
+export type { FieldNode, Json, Node } from "./schema/schema.ts";
 export type { ParsedResource } from "./load/parse-resource.ts";
 export { parseResource } from "./load/parse-resource.ts";
 export {
@@ -128,3 +152,4 @@ export type { ProxyConfig } from "./rules/proxy-config.ts";
 export { readProxyConfig } from "./rules/proxy-config.ts";
 export type { Injection, InjectionInput } from "./rules/decide-injection.ts";
 export { decideInjection } from "./rules/decide-injection.ts";
+export { mergesMetrics, metricsAnnotations, type MetricsAnnotations } from "./rules/metrics-annotations.ts";

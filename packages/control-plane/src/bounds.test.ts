@@ -2,8 +2,7 @@
 // on. docs/control-plane.md lists the limits.
 import assert from "node:assert/strict";
 import { mkdtemp, rm } from "node:fs/promises";
-import http from "node:http";
-import http2 from "node:http2";
+import http, { type OutgoingHttpHeaders } from "node:http";
 import net from "node:net";
 import { tmpdir } from "node:os";
 import path from "node:path";
@@ -13,8 +12,7 @@ import { ApiClient } from "@tulle/config";
 import { type LogEntry, Logging } from "@tulle/telemetry";
 import { connectAds, resourceType } from "@tulle/xds";
 import { NodeSchema } from "@tulle/xds/envoy/config/core/v3/base_pb";
-import { DiscoveryRequestSchema } from "@tulle/xds/envoy/service/discovery/v3/discovery_pb";
-import { type MessageInitShape, create, toBinary } from "@bufbuild/protobuf";
+import { create } from "@bufbuild/protobuf";
 import { waitFor } from "../../../tests/tools/processes.ts";
 import { socketRequest } from "../../../tests/tools/socket-request.ts";
 import {
@@ -23,8 +21,8 @@ import {
   runManifestControlPlane,
 } from "./run-manifest-control-plane.ts";
 import { EmptyEndpoints, maxSharedNames } from "./serve/empty-endpoints.ts";
+import { adsPath, connectRaw, framed, openStream, prefixed } from "./testing/raw-stream.ts";
 
-const adsPath = "/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources";
 const nodeId = "sidecar~127.0.0.1~a.b~b.svc.cluster.local";
 const patienceMs = 60_000;
 
@@ -45,56 +43,6 @@ async function start(
     await rm(stateDirectory, { recursive: true });
   });
   return { running, socketPath: running.socketPath };
-}
-
-/** A connection that speaks gRPC by hand, so that it can do what no client does. */
-function connectRaw(context: TestContext, { xdsAddress }: RunningManifestControlPlane): http2.ClientHttp2Session {
-  const session = http2.connect(`http://127.0.0.1:${xdsAddress!.port}`);
-  session.on("error", () => undefined);
-  context.after(() => session.destroy());
-  return session;
-}
-
-interface RawStream {
-  readonly stream: http2.ClientHttp2Stream;
-  /** `<grpc-status> <grpc-message>`, once it has ended. */
-  readonly outcome: () => string | undefined;
-  /** The server has taken it. */
-  readonly stands: () => boolean;
-}
-
-function openStream(session: http2.ClientHttp2Session, headers: http2.OutgoingHttpHeaders = {}): RawStream {
-  const stream = session.request({
-    ":method": "POST",
-    ":path": adsPath,
-    "content-type": "application/grpc",
-    te: "trailers",
-    ...headers,
-  });
-  let outcome: string | undefined;
-  let stands = false;
-  const tell = (fields: http2.IncomingHttpHeaders): void => {
-    const status = fields["grpc-status"];
-    stands = status === undefined;
-    if (status === undefined) return;
-    outcome = `${String(status)} ${decodeURIComponent(String(fields["grpc-message"] ?? ""))}`;
-    // As every client does that has its status.
-    stream.end();
-  };
-  stream.on("response", tell).on("trailers", tell);
-  stream.on("error", () => undefined).resume();
-  return { stream, outcome: () => outcome, stands: () => stands };
-}
-
-/** A request as bytes of a stream. */
-function framed(request: MessageInitShape<typeof DiscoveryRequestSchema>): Buffer {
-  return prefixed(toBinary(DiscoveryRequestSchema, create(DiscoveryRequestSchema, request)));
-}
-
-function prefixed(message: Uint8Array, flag = 0): Buffer {
-  const prefix = Buffer.from([flag, 0, 0, 0, 0]);
-  prefix.writeUInt32BE(message.byteLength, 1);
-  return Buffer.concat([prefix, message]);
 }
 
 /** Another client connects and subscribes. */
@@ -233,7 +181,7 @@ test("a message of 1 GB is refused by its announced length", async (context) => 
 
 const lies: readonly {
   readonly name: string;
-  readonly headers?: http2.OutgoingHttpHeaders;
+  readonly headers?: OutgoingHttpHeaders;
   readonly bytes: Buffer;
   readonly expected: RegExp;
 }[] = [
@@ -267,18 +215,17 @@ for (const { name, headers, bytes, expected } of lies) {
   });
 }
 
-const floods: readonly { readonly name: string; readonly request: MessageInitShape<typeof DiscoveryRequestSchema> }[] =
-  [
-    { name: "acknowledgements of what was never sent", request: { responseNonce: "invented", versionInfo: "1" } },
-    {
-      name: "refusals of what was never sent",
-      request: { responseNonce: "invented", errorDetail: { code: 3, message: "bad".repeat(100) } },
-    },
-    { name: "first requests, again and again", request: {} },
-    { name: "other nodes", request: { node: { id: "sidecar~127.0.0.1~other.b~b.svc.cluster.local" } } },
-    { name: "old versions", request: { versionInfo: "a version of another age" } },
-    { name: "requests of a type that is unknown", request: { typeUrl: "type.googleapis.com/a.B" } },
-  ];
+const floods: readonly { readonly name: string; readonly request: Parameters<typeof framed>[0] }[] = [
+  { name: "acknowledgements of what was never sent", request: { responseNonce: "invented", versionInfo: "1" } },
+  {
+    name: "refusals of what was never sent",
+    request: { responseNonce: "invented", errorDetail: { code: 3, message: "bad".repeat(100) } },
+  },
+  { name: "first requests, again and again", request: {} },
+  { name: "other nodes", request: { node: { id: "sidecar~127.0.0.1~other.b~b.svc.cluster.local" } } },
+  { name: "old versions", request: { versionInfo: "a version of another age" } },
+  { name: "requests of a type that is unknown", request: { typeUrl: "type.googleapis.com/a.B" } },
+];
 
 for (const { name, request } of floods) {
   test(`10,000 ${name}: others are served, and the log stays short`, async (context) => {

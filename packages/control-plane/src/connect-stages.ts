@@ -2,8 +2,8 @@
 // and what each finds in the resources is gathered for whoever asks.
 import type { Clock } from "@tulle/timing";
 import { type Finding, isKind, keyText, type Place, placeOf, type ResourceKey, type Store } from "@tulle/config";
-import type { ResourceStatus } from "@tulle/config/api";
-import type { Logger } from "@tulle/telemetry";
+import type { ResourceStatus, RolloutView } from "@tulle/config/api";
+import type { Logger, ProcessTracer } from "@tulle/telemetry";
 import { type KnownPods, knownPods } from "./ca/known-pods.ts";
 import type { Security } from "./ca/open-security.ts";
 import { fetchDocument, fetchJwks } from "./jwks/fetch-jwks.ts";
@@ -12,7 +12,13 @@ import { MeshAddresses } from "./jwks/mesh-endpoint.ts";
 import type { SavedKeySet } from "./jwks/saved-key-set.ts";
 import { LoginProviders } from "./login-providers/login-providers.ts";
 import { metadataUrl, type ProviderEndpoints } from "./login-providers/provider-metadata.ts";
+import { queryPrometheus } from "./rollouts/query-prometheus.ts";
+import { readProxyMetrics } from "./rollouts/read-proxy-metrics.ts";
+import { RolloutController } from "./rollouts/rollout-controller.ts";
+import type { SavedRollouts } from "./rollouts/saved-rollouts.ts";
+import { isTrafficLine } from "./rollouts/traffic-counts.ts";
 import type { PodPort } from "./scope/proxy.ts";
+import type { ProxyView } from "./scope/proxy-view.ts";
 import { AcceptedResources } from "./serve/accepted-resources.ts";
 import type { DebounceTimes } from "./serve/debounce.ts";
 import { LoginSecrets } from "./serve/login-secrets.ts";
@@ -21,6 +27,7 @@ import type { ControlPlaneMetrics } from "./serve/metrics.ts";
 import { Pusher } from "./serve/pusher.ts";
 import { refusalFindings, rejectionsOf } from "./serve/resource-status.ts";
 import { SecretResources } from "./serve/secret-resources.ts";
+import { countStoreEvents } from "./serve/store-events.ts";
 import { TranslationCache } from "./serve/translation-cache.ts";
 import { TurnedAway } from "./serve/turned-away.ts";
 import type { TlsVersion } from "./snapshot/mesh-snapshot.ts";
@@ -32,6 +39,7 @@ const metadataTimeoutMs = 5000;
 export interface Kept {
   readonly keys: Pick<KeptEntries<SavedKeySet>, "saved" | "save">;
   readonly providers: Pick<KeptEntries<ProviderEndpoints>, "saved" | "save">;
+  readonly rollouts: SavedRollouts;
   /** Of sign-ins: see `LoginSecrets`. */
   readonly loginRootSecret: Uint8Array;
 }
@@ -47,6 +55,7 @@ export interface StagesOptions {
   readonly metrics: ControlPlaneMetrics;
   readonly clock: Clock;
   readonly log: Logger;
+  readonly tracer?: ProcessTracer | undefined;
 }
 
 /** The stages between the store and the stream. */
@@ -56,22 +65,26 @@ export interface Stages {
   readonly cache: TranslationCache;
   readonly accepted: AcceptedResources;
   readonly pods: KnownPods;
+  readonly rollouts: RolloutController;
   readonly turnedAway: TurnedAway;
   /** What any of them has to say of the resources. */
   readonly findings: () => readonly Finding[];
   readonly statusOf: (key: ResourceKey) => ResourceStatus | undefined;
-  close(): void;
+  /** Sets the gauges that are counted when somebody looks. */
+  readonly measure: () => void;
+  close(): Promise<void>;
 }
 
 export function connectStages(options: StagesOptions): Stages {
-  const { store, kept, security, clusterId, minimumTls, debounce, metrics, clock, log } = options;
+  const { store, kept, security, clusterId, minimumTls, debounce, metrics, clock, log, tracer } = options;
   const accepted = new AcceptedResources(store);
   const cache = new TranslationCache(clusterId);
   const addresses = new MeshAddresses();
   const { jwks, logins } = issuers(options, addresses);
   const trustDomain = security?.authority.trustDomain;
-  const picture = { store, reader: accepted, clock, debounce, trustDomain, minimumTls };
-  const mesh = new MeshState({ ...picture, jwks, logins });
+  const picture = { store, reader: accepted, clock, debounce, metrics, trustDomain, minimumTls, tracer };
+  const rollouts = rolloutController(options, accepted, addresses);
+  const mesh = new MeshState({ ...picture, jwks, logins, rollouts });
   const pods = knownPods(store);
   const served = [new SecretResources(store), new LoginSecrets(store, kept.loginRootSecret)];
   const turnedAway = new TurnedAway(metrics, log, clock);
@@ -83,7 +96,9 @@ export function connectStages(options: StagesOptions): Stages {
     },
     metrics,
     turnedAway,
+    clock,
     log,
+    tracer,
     podPorts: (namespace, name) => podPorts(store, namespace, name),
     podLabels: (namespace, name) => pods.get(namespace, name)?.labels,
   });
@@ -93,8 +108,11 @@ export function connectStages(options: StagesOptions): Stages {
     metrics.virtualServices.set(mesh.snapshot.virtualServices.length);
   };
   seen();
+  const uncount = countStoreEvents(store, metrics);
+  rollouts.meshChanged(mesh);
   mesh.follow((change) => {
     seen();
+    rollouts.meshChanged(mesh);
     pusher.meshChanged(change);
     if (!change.endpoints) return;
     jwks.askAgain((url) => typeof addresses.resolve(new URL(url)) === "object");
@@ -107,13 +125,24 @@ export function connectStages(options: StagesOptions): Stages {
     ...refusalFindings(pusher.connected, (key) => placeOfKey(store, key)),
     ...logins.findings(mesh.snapshot.browserLogins ?? []),
   ];
-  const close = (): void => {
+  const close = async (): Promise<void> => {
+    await rollouts.close();
     logins.close();
     jwks.close();
     mesh.close();
+    uncount();
   };
-  const status = (key: ResourceKey): ResourceStatus | undefined => statusOf(key, accepted, pusher);
-  return { mesh, pusher, cache, accepted, pods, turnedAway, findings, statusOf: status, close };
+  const status = (key: ResourceKey): ResourceStatus | undefined => statusOf(key, accepted, pusher, rollouts);
+  const measure = (): void => {
+    const endpoints = store.list("EndpointSlice").flatMap((slice) => slice.endpoints);
+    metrics.endpointsNotReady.set(endpoints.filter(({ conditions }) => conditions?.ready === false).length);
+    metrics.withoutService.set(pusher.connected.filter(({ view }) => isBehindNoService(view)).length);
+  };
+  return { mesh, pusher, cache, accepted, pods, rollouts, turnedAway, findings, statusOf: status, measure, close };
+}
+
+function isBehindNoService(view: ProxyView | undefined): boolean {
+  return view?.type === "sidecar" && view.own.value.inbound.length === 0;
 }
 
 /** What is fetched of those who issue tokens, from outside and from Services of the mesh. */
@@ -143,6 +172,22 @@ function issuers({ store, kept, security, clock, log }: StagesOptions, addresses
   return { jwks, logins };
 }
 
+function rolloutController(
+  { store, kept, security, clock, log }: StagesOptions,
+  reader: AcceptedResources,
+  addresses: MeshAddresses,
+): RolloutController {
+  const client = security === undefined ? undefined : () => security.authority.client;
+  const fetch = (url: string, timeoutMs: number) =>
+    fetchDocument(url, timeoutMs, { resolve: (asked) => addresses.resolve(asked), client });
+  const sources = {
+    readMetrics: (address: string, host: string) => readProxyMetrics(address, (line) => isTrafficLine(line, host)),
+    query: (prometheus: Parameters<typeof queryPrometheus>[0], allowed: readonly string[]) =>
+      queryPrometheus(prometheus, allowed, fetch),
+  };
+  return new RolloutController({ store, reader, saved: kept.rollouts, sources, clock, log });
+}
+
 function podPorts(store: Store, namespace: string, name: string): readonly PodPort[] {
   return (store.get("Pod", namespace, name)?.spec.containers ?? []).flatMap((container) =>
     (container.ports ?? []).map((port) => ({ name: port.name ?? "", containerPort: port.containerPort })),
@@ -166,9 +211,23 @@ function placeOfKey(store: Store, { kind, namespace, name }: ResourceKey): Place
   return resource === undefined ? undefined : placeOf(resource);
 }
 
-function statusOf(key: ResourceKey, accepted: AcceptedResources, pusher: Pusher): ResourceStatus | undefined {
+function statusOf(
+  key: ResourceKey,
+  accepted: AcceptedResources,
+  pusher: Pusher,
+  rollouts: RolloutController,
+): ResourceStatus | undefined {
   const rejections = rejectionsOf(key, pusher.connected);
   const findings = accepted.findings.filter(({ resource }) => resource && keyText(resource) === keyText(key));
-  if (rejections.length === 0 && findings.length === 0) return undefined;
-  return { ...(findings.length === 0 ? {} : { findings }), ...(rejections.length === 0 ? {} : { rejections }) };
+  const view = key.kind === "Rollout" ? rollouts.view(key.namespace, key.name) : undefined;
+  if (rejections.length === 0 && findings.length === 0 && view === undefined) return undefined;
+  return {
+    ...(findings.length === 0 ? {} : { findings }),
+    ...(rejections.length === 0 ? {} : { rejections }),
+    ...(view === undefined ? {} : { rollout: withoutHistory(view) }),
+  };
+}
+
+function withoutHistory({ history: _long, namespace: _known, name: _too, ...view }: RolloutView) {
+  return view;
 }

@@ -5,11 +5,13 @@ import { descriptorLimit, DescriptorReserve } from "@tulle/listening";
 import { type Finding, type Store } from "@tulle/config";
 import { apiSocketName, endpoints } from "@tulle/config/api";
 import { makeSocketPath } from "@tulle/identity/own";
-import { type Logger, Logging, MetricRegistry } from "@tulle/telemetry";
+import { type Logger, Logging, MetricRegistry, ProcessMetrics, processTracer } from "@tulle/telemetry";
 import { readOrMakeToken } from "./api/api-token.ts";
+import { changeRoutes } from "./api/change-routes.ts";
 import { debugRoutes } from "./api/debug-routes.ts";
 import { serveHttpApi } from "./api/http-api.ts";
 import { resourceRoutes } from "./api/resource-routes.ts";
+import { rolloutRoutes } from "./api/rollout-routes.ts";
 import { routesOf } from "./api/routes.ts";
 import { caRoutes } from "./api/ca-routes.ts";
 import { openSecurity, type SecurityOptions } from "./ca/open-security.ts";
@@ -17,11 +19,13 @@ import { connectStages } from "./connect-stages.ts";
 import { makeInstanceId } from "./instance-id.ts";
 import { parseSavedKeySet } from "./jwks/saved-key-set.ts";
 import { parseSavedProvider } from "./login-providers/saved-provider.ts";
+import { openSavedRollouts } from "./rollouts/saved-rollouts.ts";
 import { type DebounceTimes, defaultDebounce } from "./serve/debounce.ts";
 import { openLoginRootSecret } from "./serve/login-secrets.ts";
 import { controlPlaneMetrics } from "./serve/metrics.ts";
 import { type Address, serveXds, type XdsAddresses } from "./serve/serve-xds.ts";
 import type { TlsVersion } from "./snapshot/mesh-snapshot.ts";
+import { parseRecordedChange, Timeline } from "./serve/timeline.ts";
 import { KeptEntries } from "./state/kept-entries.ts";
 import type { StateFolder } from "./state/state-folder.ts";
 
@@ -43,6 +47,8 @@ export interface ControlPlaneOptions extends XdsAddresses, Omit<SecurityOptions,
   readonly maxResources?: number;
   readonly clock?: Clock;
   readonly logging?: Logging;
+  /** Says whether its own work is traced, by OpenTelemetry's names; it is not without it. */
+  readonly environment?: Readonly<Record<string, string | undefined>>;
 }
 
 export interface RunningControlPlane {
@@ -69,17 +75,24 @@ export async function runControlPlane(options: ControlPlaneOptions): Promise<Run
   const open = new AsyncDisposableStack();
   try {
     const metrics = new MetricRegistry();
-    const { keys, providers } = await openKept(options, log, open);
+    const { environment = {} } = options;
+    const tracer = processTracer({ environment, serviceName: "control-plane", version, metrics, log });
+    // Last of all: what ends is told, too.
+    open.defer(() => tracer?.close());
+    const { keys, providers, changes } = await openKept(options, log, open);
     const hasAuthority = options.xdsTlsAddress !== undefined;
     const securityOptions = { ...options, stateDirectory: state.path };
     const security = hasAuthority
-      ? await openSecurity(securityOptions, metrics, clock, logging.logger("ca"))
+      ? await openSecurity(securityOptions, metrics, clock, logging.logger("ca"), tracer)
       : undefined;
     const authority = security?.authority;
     open.defer(() => authority?.close());
-    const kept = { keys, providers, loginRootSecret: await openLoginRootSecret(state) };
+    const rollouts = await openSavedRollouts(state, (reason) =>
+      log.error("where roll-outs stood cannot be read: they have to be started anew", { reason }),
+    );
+    const kept = { keys, providers, rollouts, loginRootSecret: await openLoginRootSecret(state) };
     const counted = controlPlaneMetrics(metrics, version);
-    const given = { store, kept, security, clusterId, minimumTls, debounce, clock, log };
+    const given = { store, kept, security, clusterId, minimumTls, debounce, clock, log, tracer };
     const stages = connectStages({ ...given, metrics: counted });
     open.defer(() => stages.close());
     // Of both ports: what is told of a shortage is told once.
@@ -88,8 +101,21 @@ export async function runControlPlane(options: ControlPlaneOptions): Promise<Run
       await serveXds(options, instanceId, stages, security, clock, descriptors),
     );
     const { findings, statusOf } = stages;
-    const resources = resourceRoutes({ store, findings, statusOf, maxResources: options.maxResources });
-    const debug = debugRoutes({ ...stages, store, metrics, instanceId, version });
+    const timeline = new Timeline({ store, findings, kept: changes, clock });
+    open.defer(() => timeline.close());
+    const resources = resourceRoutes({
+      store,
+      findings,
+      statusOf,
+      metrics: counted,
+      maxResources: options.maxResources,
+    });
+    const process = new ProcessMetrics(metrics);
+    const measure = (): void => {
+      process.refresh();
+      stages.measure();
+    };
+    const debug = debugRoutes({ ...stages, store, metrics, measure, instanceId, version });
     const socketPath = makeSocketPath(state.path, apiSocketName);
     const http = await serveHttpApi({
       address: options.httpAddress,
@@ -98,7 +124,14 @@ export async function runControlPlane(options: ControlPlaneOptions): Promise<Run
       credentials: authority?.credentials,
       descriptors,
       log,
-      routes: routesOf(endpoints, { ...resources.handlers, ...caRoutes(authority), ...debug }),
+      tracer,
+      routes: routesOf(endpoints, {
+        ...resources.handlers,
+        ...changeRoutes({ timeline, pusher: stages.pusher }),
+        ...caRoutes(authority),
+        ...rolloutRoutes(stages.rollouts),
+        ...debug,
+      }),
     });
     open.defer(() => http.close());
     authority?.follow(() => http.setCredentials(authority.credentials));
@@ -146,7 +179,10 @@ async function openKept({ state, fresh = false }: ControlPlaneOptions, log: Logg
     "endpoints of providers could not be saved",
     parseSavedProvider,
   );
-  return { keys, providers };
+  const changes = await opened("changes.json", "the timeline of changes could not be saved", (value) =>
+    fresh ? undefined : parseRecordedChange(value),
+  );
+  return { keys, providers, changes };
 }
 
 function addressText(address: Address | undefined): string | undefined {

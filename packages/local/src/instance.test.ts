@@ -90,3 +90,11 @@ test("a full disk is told as one, since another folder would be no remedy", asyn
     return true;
   });
 });
+
+test("a control plane that has ended for good is not waited for", async (context) => {
+  const folder = await mkdtemp(path.join(tmpdir(), "tulle-instance-"));
+  context.after(() => rm(folder, { recursive: true, force: true }));
+  const supervisor = await start(folder);
+  context.after(() => supervisor.stop());
+  await assert.rejects(supervisor.ready(context.signal), /^Hopeless: control plane ended \(exit status 1\)/);
+});

@@ -49,7 +49,6 @@ export interface UpOptions {
 }
 
 const clusterId = "local";
-const controlPlaneStartMs = 15_000;
 /** Linux keeps a closed connection for 60 s (TCP_TIMEWAIT_LEN). */
 const closedConnectionsMs = 65_000;
 const readyTimeoutMs = 120_000;
@@ -235,8 +234,13 @@ export class Supervisor {
    */
   async ready(signal: AbortSignal): Promise<Instance> {
     const reconciler = this.#reconciler;
-    await this.#waitFor(() => this.#isConnected(), signal, {
-      timeoutMs: controlPlaneStartMs,
+    // It tries for ever; looked at from outside, the wait ends with a control plane that has ended for good.
+    let isConnected = false;
+    void reconciler.connect().then(
+      () => (isConnected = true),
+      () => undefined,
+    );
+    await this.#waitFor(() => isConnected, signal, {
       what: () => `the control plane to answer; its log: ${this.#controlPlane.spec.logFile}`,
     });
     await this.#openTokens();
@@ -343,11 +347,6 @@ export class Supervisor {
     await removeInstance(this.instance, this.#options.env);
     this.#logFile.close();
     this.#state.unlock();
-  }
-
-  async #isConnected(): Promise<boolean> {
-    await this.#reconciler.connect();
-    return true;
   }
 
   #waitFor(

@@ -23,11 +23,14 @@ import { OwnUserHosts } from "./own-user/own-user-hosts.ts";
 import { ConfigRecords } from "./runtime/config-records.ts";
 import { RuntimeOwner } from "./runtime/runtime-owner.ts";
 import { checkBootstrap } from "./bootstrap/check-bootstrap.ts";
+import { shownLabels } from "./bootstrap/shown-labels.ts";
+import { keepServerStats } from "./stats/server-stats.ts";
 import { type LoadedStaticResources, loadStaticResources } from "./apply/load-static-resources.ts";
 import { SecretSubscription } from "./subscribe/secret-subscription.ts";
 import type { OpenStream } from "./subscribe/open-stream.ts";
 import { type Subscriber, startSubscriber, withUserAgent } from "./subscribe/subscriber.ts";
 import { grpcStreamOpener } from "./upstream/grpc-stream.ts";
+import { OtlpExporters } from "./upstream/otlp-exporter.ts";
 
 export interface ProxyOptions {
   readonly bootstrap: Bootstrap;
@@ -65,6 +68,8 @@ export interface RunningProxy {
    * Resolves with the process's exit code once the proxy has closed, whether asked by a caller or by `/quitquitquit`.
    */
   readonly ended: Promise<number>;
+  /** What `/ready` says: everything of the start has come, and no client is asked to leave. */
+  isReady(): boolean;
   /** Real addresses of the listeners, by name. */
   listenerAddresses(): ReadonlyMap<string, readonly { readonly ip: string; readonly port: number }[]>;
   readonly logging: Logging;
@@ -103,7 +108,11 @@ export async function runProxy(options: ProxyOptions): Promise<RunningProxy> {
   const environment = options.env ?? process.env;
   const { logLevel: level, logSink: sink } = options;
   const logging = options.logging ?? new Logging({ ...(level && { level }), ...(sink && { sink }) });
-  const metrics = new MetricRegistry();
+  const metrics = new MetricRegistry({
+    shownLabels: shownLabels(options.bootstrap),
+    onFolded: (metric) =>
+      logging.logger("main").warning("a metric has too many label sets: others are counted as other", { metric }),
+  });
   const { ownUserRange } = options;
   const ownUserHosts =
     ownUserRange === undefined ? undefined : new OwnUserHosts(ownUserRange, logging.logger("upstream"));
@@ -125,11 +134,13 @@ export async function runProxy(options: ProxyOptions): Promise<RunningProxy> {
   const owner = new RuntimeOwner({
     listenerHost,
     healthChecks: new CheckQueue(dataPath),
+    metrics,
     drainTimeMs: options.drainTimeMs ?? defaultDrainTimeMs,
   });
+  const exporters = new OtlpExporters(dataPath);
   const records = new ConfigRecords();
   const { bootstrap, scope, resources, problems, warnings } = checkBootstrap(options.bootstrap, (known) =>
-    proxyScope(known, owner, accessLogs, { metrics, logging, environment }),
+    proxyScope(known, owner, accessLogs, { metrics, logging, environment, exporters }),
   );
   if (problems.length > 0) {
     accessLogs.closeAll();
@@ -161,6 +172,7 @@ export async function runProxy(options: ProxyOptions): Promise<RunningProxy> {
     memoryBytes: () => process.memoryUsage.rss(),
   });
   overload.start();
+  const serverStats = keepServerStats(metrics, state);
   let admin: AdminServer | undefined;
   let subscriber: Subscriber | undefined;
   let statics: LoadedStaticResources | undefined;
@@ -170,6 +182,7 @@ export async function runProxy(options: ProxyOptions): Promise<RunningProxy> {
     closing ??= (async () => {
       subscriber?.close();
       overload.stop();
+      serverStats[Symbol.dispose]();
       statics?.close();
       secrets.close();
       await listenerHost.stop();
@@ -182,7 +195,7 @@ export async function runProxy(options: ProxyOptions): Promise<RunningProxy> {
   };
   const drain = (graceMs: number): Promise<void> => {
     state.drain();
-    return listenerHost.drain(graceMs);
+    return listenerHost.drain(graceMs).finally(() => exporters.flush());
   };
   try {
     statics = await loadStaticResources(bootstrap, resources, targets, secrets.applied, streamClock);
@@ -218,6 +231,7 @@ export async function runProxy(options: ProxyOptions): Promise<RunningProxy> {
     adminAddress: admin?.address,
     ready,
     ended,
+    isReady: () => state.phase === "LIVE",
     listenerAddresses: () => listenerHost.boundAddresses(),
     logging,
     metrics,
@@ -232,10 +246,10 @@ export async function runProxy(options: ProxyOptions): Promise<RunningProxy> {
 
 /** What is compiled leads to the slots of this proxy. */
 function proxyScope(
-  { sourceAddress, clusters }: ProxyBootstrap,
+  { sourceAddress, clusters, node }: ProxyBootstrap,
   owner: RuntimeOwner,
   accessLogs: AccessLogFiles,
-  process: Pick<CompileScope, "metrics" | "logging" | "environment">,
+  process: Pick<CompileScope, "metrics" | "logging" | "environment" | "exporters">,
 ): CompileScope {
   return {
     ...process,
@@ -244,11 +258,13 @@ function proxyScope(
     routeTableSlot: (name) => owner.routeTableSlots.get(name),
     secretSlot: (name, source, timeoutMs) => owner.secretSlots.get(name, source, timeoutMs),
     openAccessLog: (path) => accessLogs.open(path),
+    node: { id: node?.id ?? "", cluster: node?.cluster ?? "", zone: node?.locality?.zone ?? "" },
     lookup: systemDnsLookup,
     random: Math.random,
     clock: systemClock,
     defaultSourceAddress: sourceAddress,
     staticClusterNames: new Set(clusters.map(({ name }) => name)),
+    bootstrapNode: node,
     hostname: hostname(),
   };
 }

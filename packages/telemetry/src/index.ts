@@ -1,8 +1,20 @@
 // The public face of the telemetry package: logs and metrics that every other package takes by hand-over.
+export * from "./exposition.ts";
+export * from "./label-limits.ts";
 export * from "./log.ts";
+export * from "./metric.ts";
 export * from "./metrics.ts";
 export * from "./printable.ts";
+export * from "./process-metrics.ts";
 export * from "./repeated-warning.ts";
 export * from "./seldom-warning.ts";
 export * from "./trouble.ts";
 export * from "./write-lines.ts";
+export * from "./otlp/log-record.ts";
+export * from "./otlp/otlp-message.ts";
+export * from "./otlp/protobuf-writer.ts";
+export * from "./tracing/b3.ts";
+export * from "./tracing/trace-context.ts";
+export * from "./tracing/trace-ids.ts";
+export { ProcessSpan, ProcessTracer } from "./tracing/process-tracer.ts";
+export { processTracer } from "./tracing/open-tracer.ts";

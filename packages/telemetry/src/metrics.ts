@@ -1,100 +1,34 @@
-// Metric handles and their registry. A handle is resolved when configuration arrives; on the request path a metric is
-// an add on a number (prom-client took 480 ns for an increment with 8 labels, which is why this is our own).
+// The registry of a process's metrics. A handle is resolved when configuration arrives.
+import { exposition, type ExpositionOptions } from "./exposition.ts";
+import { allOther, type LabelLimitOptions, LabelLimits } from "./label-limits.ts";
+import {
+  Counter,
+  defaultHistogramBuckets,
+  Gauge,
+  Histogram,
+  type Labels,
+  type Metric,
+  type MetricDescription,
+  type MetricFamily,
+  type MetricType,
+  type Series,
+  Text,
+} from "./metric.ts";
 
-export type Labels = Readonly<Record<string, string>>;
-export type MetricType = "counter" | "gauge" | "histogram" | "text";
-
-/** Upper bounds of Envoy's default histogram buckets (Envoy: `HistogramSettingsImpl::defaultBuckets`). */
-const defaultHistogramBuckets: readonly number[] = [
-  0.5, 1, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 30_000, 60_000, 300_000, 600_000, 1_800_000,
-  3_600_000,
-];
-
-export interface MetricDescription {
-  /** Prometheus family name, such as `envoy_cluster_upstream_rq_total`. */
-  readonly name: string;
-  readonly help?: string;
-  readonly labels?: Labels;
-  /**
-   * Name in Envoy's stats tree, such as `cluster.a.upstream_rq_total`; only metrics that have one appear in `/stats`.
-   */
-  readonly statName?: string;
-}
-
-export class Counter {
-  value = 0;
-
-  increment(): void {
-    this.value += 1;
-  }
-
-  add(amount: number): void {
-    this.value += amount;
-  }
-}
-
-export class Gauge {
-  value = 0;
-
-  add(amount: number): void {
-    this.value += amount;
-  }
-
-  set(value: number): void {
-    this.value = value;
-  }
-}
-
-/** A word of Envoy's statistics, such as a version; Prometheus has no such thing and is not shown it. */
-export class Text {
-  value = "";
-
-  set(value: string): void {
-    this.value = value;
-  }
-}
-
-export class Histogram {
-  readonly bounds: readonly number[];
-  readonly bucketCounts: Float64Array;
-  count = 0;
-  sum = 0;
-
-  constructor(bounds: readonly number[]) {
-    this.bounds = bounds;
-    this.bucketCounts = new Float64Array(bounds.length + 1);
-  }
-
-  record(value: number): void {
-    const bounds = this.bounds;
-    let index = 0;
-    while (index < bounds.length && value > bounds[index]!) index += 1;
-    this.bucketCounts[index]! += 1;
-    this.count += 1;
-    this.sum += value;
-  }
-}
-
-export type Metric = Counter | Gauge | Histogram | Text;
-
-export interface Series {
-  readonly name: string;
-  readonly type: MetricType;
-  readonly labels: Labels;
-  readonly statName: string | undefined;
-  readonly metric: Metric;
-}
-
-interface Family {
-  readonly name: string;
-  readonly type: MetricType;
-  readonly help: string;
+interface Family extends MetricFamily {
   readonly series: Map<string, Series>;
+  isLabelledByRequests: boolean;
+  /** Counts requests that went to `other`, once one has. */
+  folded: Counter | undefined;
 }
 
-export interface MetricRegistryOptions {
+export interface MetricRegistryOptions extends LabelLimitOptions {
   /** Series kept at most; one more is counted in `tulle_metrics_dropped_series_total` and its handle leads nowhere. */
   readonly maxSeries?: number;
+  /** Names under which labels are shown, where they differ from those that series are made with. */
+  readonly shownLabels?: ReadonlyMap<string, string>;
+  /** Told once for each family whose labels had to be folded into `other`. */
+  readonly onFolded?: (family: string) => void;
 }
 
 const defaultMaxSeries = 100_000;
@@ -111,10 +45,18 @@ export class MetricRegistry {
   readonly #families = new Map<string, Family>();
   readonly #maxSeries: number;
   readonly #dropped: Counter;
+  readonly #limits: LabelLimits;
+  readonly #onFolded: (family: string) => void;
+  readonly #shownLabels: ReadonlyMap<string, string>;
   #seriesCount = 0;
+  /** Of series that requests label: how much was recorded when `markIdle` looked. */
+  #marked = new Map<Series, number | string>();
 
   constructor(options: MetricRegistryOptions = {}) {
     this.#maxSeries = options.maxSeries ?? defaultMaxSeries;
+    this.#limits = new LabelLimits(options);
+    this.#onFolded = options.onFolded ?? (() => undefined);
+    this.#shownLabels = options.shownLabels ?? new Map();
     this.#dropped = this.counter({
       name: "tulle_metrics_dropped_series_total",
       help: "Series not kept because the registry was full.",
@@ -152,28 +94,52 @@ export class MetricRegistry {
     for (const family of this.#families.values()) yield* family.series.values();
   }
 
+  /** Remembers what each series that requests label has counted, for `dropIdle` to compare with. */
+  markIdle(): void {
+    this.#marked = new Map();
+    for (const series of this.#labelledByRequests()) this.#marked.set(series, recorded(series.metric));
+  }
+
+  /**
+   * Gives up those that have counted nothing since. Handles that others keep lead nowhere afterwards, so that they have
+   * to be asked for again; a counter that comes back begins at 0, which Prometheus reads as the reset that it is.
+   */
+  dropIdle(): void {
+    const marked = this.#marked;
+    this.#marked = new Map();
+    const isIdle = (series: Series): boolean => marked.get(series) === recorded(series.metric);
+    const before = this.#seriesCount;
+    this.removeSeries(isIdle);
+    const dropped = before - this.#seriesCount;
+    if (dropped > 0) this.#idleDropped().add(dropped);
+    this.#limits.keepOnly([...this.#labelledByRequests()].map(({ labels }) => labels));
+  }
+
+  #idleDropped(): Counter {
+    return this.counter({
+      name: "tulle_metrics_idle_series_total",
+      help: "Series given up because no request had added to them for a whole rotation.",
+    });
+  }
+
+  *#labelledByRequests(): IterableIterator<Series> {
+    for (const family of this.#families.values()) if (family.isLabelledByRequests) yield* family.series.values();
+  }
+
+  /** Text for Prometheus in pieces of a series each. What changes meanwhile may be in it or not. */
+  pieces(options: ExpositionOptions = {}): Generator<string> {
+    return exposition(this.#families.values(), { shownLabels: this.#shownLabels, ...options });
+  }
+
   /** Prometheus text exposition format 0.0.4, of all series or of those that `accepts` takes. */
   renderPrometheus(accepts: (series: Series) => boolean = () => true): string {
-    const lines: string[] = [];
-    for (const family of [...this.#families.values()].sort((a, b) => (a.name < b.name ? -1 : 1))) {
-      if (family.type === "text") continue;
-      const chosen = [...family.series.values()].filter(accepts);
-      if (chosen.length === 0) continue;
-      if (family.help !== "") lines.push(`# HELP ${family.name} ${escapeHelp(family.help)}`);
-      lines.push(`# TYPE ${family.name} ${family.type}`);
-      for (const series of chosen) renderSeries(lines, family.name, series);
-    }
-    return `${lines.join("\n")}\n`;
+    return [...this.pieces({ accepts })].join("");
   }
 
   #handle<M extends Metric>(description: MetricDescription, type: MetricType, make: () => M): M {
-    const labels = description.labels ?? {};
-    let family = this.#families.get(description.name);
-    if (family === undefined) {
-      family = { name: description.name, type, help: description.help ?? "", series: new Map() };
-      this.#families.set(description.name, family);
-    }
-    if (family.type !== type) throw new Error(`metric ${description.name} is a ${family.type}, asked for as ${type}`);
+    const family = this.#family(description, type);
+    let labels = description.labels ?? {};
+    if (family.isLabelledByRequests) labels = this.#within(family, labels);
     const key = seriesKey(labels);
     const existing = family.series.get(key);
     if (existing !== undefined) return existing.metric as M;
@@ -186,34 +152,35 @@ export class MetricRegistry {
     family.series.set(key, { name: description.name, type, labels, statName: description.statName, metric });
     return metric;
   }
-}
 
-function escapeHelp(text: string): string {
-  return text.replaceAll("\\", "\\\\").replaceAll("\n", "\\n");
-}
-
-function escapeLabel(text: string): string {
-  return text.replaceAll("\\", "\\\\").replaceAll("\n", "\\n").replaceAll('"', '\\"');
-}
-
-function labelText(labels: Labels, extra?: string): string {
-  const parts = Object.entries(labels).map(([name, value]) => `${name}="${escapeLabel(value)}"`);
-  if (extra !== undefined) parts.push(extra);
-  return parts.length === 0 ? "" : `{${parts.join(",")}}`;
-}
-
-function renderSeries(lines: string[], name: string, series: Series): void {
-  const metric = series.metric;
-  if (!(metric instanceof Histogram)) {
-    lines.push(`${name}${labelText(series.labels)} ${metric.value}`);
-    return;
+  #family({ name, help = "", isLabelledByRequests = false }: MetricDescription, type: MetricType): Family {
+    let family = this.#families.get(name);
+    if (family === undefined) {
+      family = { name, type, help, series: new Map(), isLabelledByRequests, folded: undefined };
+      this.#families.set(name, family);
+    }
+    if (family.type !== type) throw new Error(`metric ${name} is a ${family.type}, asked for as ${type}`);
+    return family;
   }
-  let cumulative = 0;
-  for (const [index, bound] of metric.bounds.entries()) {
-    cumulative += metric.bucketCounts[index]!;
-    lines.push(`${name}_bucket${labelText(series.labels, `le="${bound}"`)} ${cumulative}`);
+
+  #within(family: Family, asked: Labels): Labels {
+    let labels = this.#limits.admit(asked);
+    const isFull = family.series.size >= this.#limits.maxSeriesOfFamily;
+    if (isFull && !family.series.has(seriesKey(labels))) labels = allOther(labels);
+    if (labels === asked) return labels;
+    if (family.folded === undefined) {
+      family.folded = this.counter({
+        name: "tulle_metrics_folded_label_sets_total",
+        help: "Label sets counted under `other`, because their label or their family had too many already.",
+        labels: { metric: family.name },
+      });
+      this.#onFolded(family.name);
+    }
+    family.folded.increment();
+    return labels;
   }
-  lines.push(`${name}_bucket${labelText(series.labels, `le="+Inf"`)} ${metric.count}`);
-  lines.push(`${name}_sum${labelText(series.labels)} ${metric.sum}`);
-  lines.push(`${name}_count${labelText(series.labels)} ${metric.count}`);
+}
+
+function recorded(metric: Metric): number | string {
+  return metric instanceof Histogram ? metric.count : metric.value;
 }

@@ -109,6 +109,11 @@ export interface Rejection {
   readonly offenders: readonly RejectedResource[];
 }
 
+/** A type that is not spoken, or an answer to a response that was answered before. */
+export type IgnoredRequest =
+  | { readonly reason: "unknown type"; readonly typeUrl: string }
+  | { readonly reason: "stale nonce"; readonly type: ResourceTypeName; readonly nonce: string };
+
 /**
  * Implemented by the control plane. A handler that throws ends that stream with INTERNAL; its stack is the
  * disconnection's reason.
@@ -127,10 +132,14 @@ export interface AdsServerHandlers {
       readonly nonce: string;
       readonly resources: number;
       readonly bytes: number;
+      /** To encode it and to hand it to the transport. */
+      readonly tookMs: number;
     },
   ): void;
-  /** A request without effect: a type that is not spoken, or an answer to a response that was answered before. */
-  onIgnored?(connection: AdsConnection, reason: "unknown type" | "stale nonce", detail: string): void;
+  /** A request without effect. */
+  onIgnored?(connection: AdsConnection, ignored: IgnoredRequest): void;
+  /** A handler has thrown, which ends the stream: the control plane's own fault. */
+  onInternalError?(connection: AdsConnection): void;
   onDisconnect(connection: AdsConnection, reason: string): void;
 }
 

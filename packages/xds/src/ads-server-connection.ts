@@ -198,6 +198,7 @@ export class AdsServerConnection<
     } catch (error) {
       // The stack is for the operator's log alone.
       const stack = error instanceof Error ? (error.stack ?? error.message) : String(error);
+      if (this.isConnected) this.#handlers.onInternalError?.(this);
       this.#fail("INTERNAL", "the control plane failed", stack);
     }
   }
@@ -235,13 +236,14 @@ export class AdsServerConnection<
         this.#handlers.onNack?.(this, action.rejection);
         break;
       case "ignored":
-        this.#handlers.onIgnored?.(this, action.reason, action.detail);
+        this.#handlers.onIgnored?.(this, action.ignored);
         break;
     }
   }
 
   #send(response: Response): void {
     const { type, nonce, resources } = response;
+    const startMs = performance.now();
     const bytes = this.#variant.encodeResponse(response, this.#controlPlaneId);
     const writable = this.#stream.write(bytes);
     this.#handlers.onSent?.(this, {
@@ -249,6 +251,7 @@ export class AdsServerConnection<
       nonce,
       resources: resources.length,
       bytes: bytes.byteLength,
+      tookMs: performance.now() - startMs,
     });
     // Within one step the machine does not see this; what it has decided to send is bounded by its window.
     if (!writable) this.#machine.step({ kind: "writable", writable: false }, this.#clock.nowMs());

@@ -347,12 +347,14 @@ test("calls of one turn are one push", async (context) => {
 test("a handler that throws while a push is sent ends its own stream alone", async (context) => {
   const controlPlane = new TestControlPlane();
   const reasons: string[] = [];
+  let internalErrors = 0;
   const server = await startServer(context, {
     onConnect: (connection) => controlPlane.onConnect(connection),
     onSubscribe: () => undefined,
     onSent: () => {
       throw new Error("no room for metrics");
     },
+    onInternalError: () => void (internalErrors += 1),
     onDisconnect: (_connection, reason) => void reasons.push(reason),
   });
   const client = startClient(context, server.address, () => []);
@@ -362,6 +364,7 @@ test("a handler that throws while a push is sent ends its own stream alone", asy
   connection.set("CDS", byName(cluster("a")));
   await waitFor(() => reasons.length > 0, { what: "the end of the stream" });
   assert.match(reasons[0]!, /^Error: no room for metrics\n/);
+  assert.equal(internalErrors, 1);
 });
 
 test("a handler that throws refuses its stream, and tells the client nothing of why", async (context) => {

@@ -1,6 +1,13 @@
 // The server's end of one stream, whichever variant of xDS the client speaks: events go in, actions come out, without
 // any gRPC, and time is a number. State of the world (sotw/) is one variant; the incremental one would be another.
-import type { Acknowledgement, AdsServerLimits, Rejection, SubscribedNames, TypeStatus } from "./ads-server-api.ts";
+import type {
+  Acknowledgement,
+  AdsServerLimits,
+  IgnoredRequest,
+  Rejection,
+  SubscribedNames,
+  TypeStatus,
+} from "./ads-server-api.ts";
 import type { EncodedResource } from "./encoded-resource.ts";
 import type { Node } from "./generated/envoy/config/core/v3/base_pb.ts";
 import type { ResourceType, ResourceTypeName } from "./resource-types.ts";
@@ -55,7 +62,7 @@ export type ServerAction<Response extends ServerResponse> =
   | { readonly kind: "acked"; readonly acknowledgement: Acknowledgement }
   | { readonly kind: "nacked"; readonly rejection: Rejection }
   /** A request that asked for nothing new and answered nothing outstanding, or a type that is not spoken. */
-  | { readonly kind: "ignored"; readonly reason: "unknown type" | "stale nonce"; readonly detail: string };
+  | { readonly kind: "ignored"; readonly ignored: IgnoredRequest };
 
 /** One stream's state. */
 export interface ServerMachine<Request extends ServerRequest, Response extends ServerResponse> {

@@ -1,10 +1,11 @@
 // An OAuth client on openid-client: it walks the authorization code grant step by step, shows what it got, refreshes it
 // and signs out. Tokens stay in this program; the browser has a cookie that means nothing elsewhere.
+import { AsyncLocalStorage } from "node:async_hooks";
 import { randomBytes } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import * as openid from "openid-client";
 import type { Handler } from "../serve.ts";
-import { methodIs, pathOf, reasonOf, sendText } from "../serve.ts";
+import { headersToForward, methodIs, pathOf, reasonOf, sendText } from "../serve.ts";
 import { failurePage, signedInPage, signedOutPage } from "./pages.ts";
 
 export interface ClientApplicationOptions {
@@ -23,6 +24,8 @@ const scope = "openid profile offline_access orders.read";
 const sessionHours = 8;
 const maxSessions = 1000;
 const cookieName = "shop_client";
+/** Of the visit that is served: what its calls to others carry on, those of the library too. */
+const carriedHeaders = new AsyncLocalStorage<Readonly<Record<string, string>>>();
 
 /** Between the redirect to the authorization server and the way back. */
 interface Attempt {
@@ -69,7 +72,7 @@ export function createClientApplication(options: ClientApplicationOptions): Hand
     if (!methodIs(request, response, changes ? "POST" : "GET")) return;
     const visit = openVisit(request, response, sessions, basePath);
     try {
-      await route(visit);
+      await carriedHeaders.run(headersToForward(request), () => route(visit));
     } catch (error) {
       process.stderr.write(`${request.method} ${path}: ${reasonOf(error)}\n`);
       sendPage(response, 502, failurePage(basePath, wordsFor(error)));
@@ -112,7 +115,10 @@ async function discover(options: ClientApplicationOptions): Promise<openid.Confi
   const { clientId, clientSecret } = options.credentials();
   const publicOrigin = new URL(options.issuer).origin;
   const inside: openid.CustomFetch = (url, init) =>
-    fetch(url.replace(publicOrigin, options.issuerOriginInside), init as RequestInit);
+    fetch(url.replace(publicOrigin, options.issuerOriginInside), {
+      ...(init as RequestInit),
+      headers: { ...carriedHeaders.getStore(), ...init.headers },
+    });
   return openid.discovery(new URL(options.issuer), clientId, clientSecret, openid.ClientSecretBasic(clientSecret), {
     // http is for one machine; the library insists on https otherwise.
     execute: publicOrigin.startsWith("http:") ? [openid.allowInsecureRequests] : [],
@@ -133,7 +139,7 @@ async function showHome(visit: Visit, options: ClientApplicationOptions): Promis
     return;
   }
   const answer = await fetch(options.ordersUrl, {
-    headers: { authorization: `Bearer ${session.tokens.access_token}` },
+    headers: { ...carriedHeaders.getStore(), authorization: `Bearer ${session.tokens.access_token}` },
   });
   const body = (await answer.json()) as {
     orders?: readonly { id: number; item: string; price: string }[];

@@ -12,6 +12,7 @@ import (
 	"log"
 	"net"
 	"os"
+	"sync"
 	"time"
 
 	"google.golang.org/grpc"
@@ -45,7 +46,7 @@ func serve(address string) {
 	if err != nil {
 		log.Fatal(err)
 	}
-	server := grpc.NewServer()
+	server := grpc.NewServer(grpc.UnaryInterceptor((&refusals{tries: map[string]int{}}).answer))
 	testpb.RegisterTestServiceServer(server, interop.NewTestServer())
 	healthpb.RegisterHealthServer(server, health.NewServer())
 	reflection.Register(server)
@@ -53,13 +54,50 @@ func serve(address string) {
 	log.Fatal(server.Serve(listener))
 }
 
-func call(address, authority string, names []string) {
+// Refuses calls that ask for it by their metadata: "x-fail-twice" names a call whose first two tries are UNAVAILABLE,
+// which the mesh tries again by default; "x-needs-attempts" is how many tries the client's library must have made before.
+type refusals struct {
+	lock  sync.Mutex
+	tries map[string]int
+}
+
+func (r *refusals) answer(ctx context.Context, request any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+	for _, name := range metadata.ValueFromIncomingContext(ctx, "x-fail-twice") {
+		r.lock.Lock()
+		r.tries[name]++
+		count := r.tries[name]
+		r.lock.Unlock()
+		if count <= 2 {
+			return nil, status.Error(codes.Unavailable, "not yet")
+		}
+	}
+	for _, needed := range metadata.ValueFromIncomingContext(ctx, "x-needs-attempts") {
+		before := metadata.ValueFromIncomingContext(ctx, "grpc-previous-rpc-attempts")
+		if len(before) != 1 || before[0] != needed {
+			return nil, status.Error(codes.ResourceExhausted, "not yet")
+		}
+	}
+	return next(ctx, request)
+}
+
+func dial(address, authority string, options ...grpc.DialOption) *grpc.ClientConn {
 	connection, err := grpc.NewClient("passthrough:///"+address,
-		grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithAuthority(authority))
+		append(options, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithAuthority(authority))...)
 	if err != nil {
 		log.Fatal(err)
 	}
+	return connection
+}
+
+func call(address, authority string, names []string) {
+	connection := dial(address, authority)
 	defer connection.Close()
+	retrying := dial(address, authority, grpc.WithDefaultServiceConfig(retryPolicy))
+	defer retrying.Close()
+	cases["own_retry"] = func(ctx context.Context, _ *grpc.ClientConn) {
+		ctx = metadata.AppendToOutgoingContext(ctx, "x-needs-attempts", "2")
+		interop.DoEmptyUnaryCall(ctx, testpb.NewTestServiceClient(retrying))
+	}
 	for _, name := range names {
 		test, found := cases[name]
 		if !found {
@@ -71,6 +109,9 @@ func call(address, authority string, names []string) {
 		fmt.Println("passed", name)
 	}
 }
+
+const retryPolicy = `{"methodConfig": [{"name": [{}], "retryPolicy": {"maxAttempts": 3, "initialBackoff": "0.01s",
+	"maxBackoff": "0.1s", "backoffMultiplier": 2, "retryableStatusCodes": ["RESOURCE_EXHAUSTED"]}}]}`
 
 type test func(ctx context.Context, connection *grpc.ClientConn)
 
@@ -92,6 +133,10 @@ var cases = map[string]test{
 	},
 	"unimplemented_service": func(ctx context.Context, connection *grpc.ClientConn) {
 		interop.DoUnimplementedService(ctx, testpb.NewUnimplementedServiceClient(connection))
+	},
+	"mesh_retry": func(ctx context.Context, connection *grpc.ClientConn) {
+		ctx = metadata.AppendToOutgoingContext(ctx, "x-fail-twice", fmt.Sprint("go ", os.Getpid()))
+		interop.DoEmptyUnaryCall(ctx, testpb.NewTestServiceClient(connection))
 	},
 	"health":     checkHealth,
 	"reflection": reflect,

@@ -6,19 +6,47 @@ python echo.py call ADDRESS AUTHORITY CASE...
 Messages are raw bytes. Each case prints its name when it has passed.
 """
 
+import json
+import os
 import sys
 import threading
 import time
+from collections import Counter
 from concurrent import futures
 
 import grpc
+from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha import proto_reflection_descriptor_database, reflection
 
 SERVICE = "test.Echo"
 MEGABYTE = 1024 * 1024
+RETRY_POLICY = {
+    "methodConfig": [
+        {
+            "name": [{}],
+            "retryPolicy": {
+                "maxAttempts": 3,
+                "initialBackoff": "0.01s",
+                "maxBackoff": "0.1s",
+                "backoffMultiplier": 2,
+                "retryableStatusCodes": ["RESOURCE_EXHAUSTED"],
+            },
+        }
+    ]
+}
+tries = Counter()
 
 
 def unary(request, context):
     metadata = dict(context.invocation_metadata())
+    # As the other servers do: see grpc-go.
+    if "x-fail-twice" in metadata:
+        tries[metadata["x-fail-twice"]] += 1
+        if tries[metadata["x-fail-twice"]] <= 2:
+            context.abort(grpc.StatusCode.UNAVAILABLE, "not yet")
+    if "x-needs-attempts" in metadata:
+        if metadata.get("grpc-previous-rpc-attempts") != metadata["x-needs-attempts"]:
+            context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, "not yet")
     context.send_initial_metadata((("x-echo", metadata.get("x-echo", "")),))
     context.set_trailing_metadata((("x-echo-bin", metadata.get("x-echo-bin", b"")),))
     if "x-status-bin" in metadata:
@@ -62,6 +90,8 @@ class Echo(grpc.GenericRpcHandler):
 
 def serve(address):
     server = grpc.server(futures.ThreadPoolExecutor(8), handlers=(Echo(),))
+    health_pb2_grpc.add_HealthServicer_to_server(health.HealthServicer(), server)
+    reflection.enable_server_reflection([health.SERVICE_NAME, reflection.SERVICE_NAME], server)
     server.add_insecure_port(address)
     server.start()
     print("listening", flush=True)
@@ -143,6 +173,33 @@ def call_slow_reader(channel):
     expect(total, 8_000_000)
 
 
+def call_mesh_retry(channel):
+    metadata = (("x-fail-twice", f"python {os.getpid()}"),)
+    expect(channel.unary_unary(f"/{SERVICE}/Unary")(b"again", metadata=metadata, timeout=20), b"again")
+
+
+def call_own_retry(channel):
+    metadata = (("x-needs-attempts", "2"),)
+    expect(channel.unary_unary(f"/{SERVICE}/Unary")(b"again", metadata=metadata, timeout=20), b"again")
+
+
+def call_health(channel):
+    stub = health_pb2_grpc.HealthStub(channel)
+    expect(stub.Check(health_pb2.HealthCheckRequest(), timeout=20).status, health_pb2.HealthCheckResponse.SERVING)
+    try:
+        stub.Check(health_pb2.HealthCheckRequest(service="none"), timeout=20)
+    except grpc.RpcError as error:
+        expect(error.code(), grpc.StatusCode.NOT_FOUND)
+    else:
+        raise AssertionError("no status")
+
+
+def call_reflection(channel):
+    database = proto_reflection_descriptor_database.ProtoReflectionDescriptorDatabase(channel)
+    expect(health.SERVICE_NAME in database.get_services(), True)
+    expect(database.FindFileContainingSymbol(health.SERVICE_NAME).package, "grpc.health.v1")
+
+
 CASES = {
     "unary": call_unary,
     "compressed": call_compressed,
@@ -152,14 +209,19 @@ CASES = {
     "cancel": call_cancel,
     "streams": call_streams,
     "slow_reader": call_slow_reader,
+    "mesh_retry": call_mesh_retry,
+    "own_retry": call_own_retry,
+    "health": call_health,
+    "reflection": call_reflection,
 }
 
 
 def call(address, authority, names):
     # The sidecar is called itself, with the service as the authority (docs/grpc.md).
     options = (("grpc.default_authority", authority), ("grpc.enable_http_proxy", 0))
-    with grpc.insecure_channel(address, options=options) as channel:
-        for name in names:
+    retrying = (*options, ("grpc.service_config", json.dumps(RETRY_POLICY)))
+    for name in names:
+        with grpc.insecure_channel(address, options=retrying if name == "own_retry" else options) as channel:
             CASES[name](channel)
             print("passed", name, flush=True)
 

@@ -1,4 +1,4 @@
-// One request to a proxy's admin interface, for its readiness and for draining it.
+// One request to Envoy's admin interface: for its readiness, its metrics, and for draining it.
 import { adminPort } from "../bootstrap/bootstrap.ts";
 
 // Not by an import, which reads every export and so loads fetch's library (ARCHITECTURE.md, "What makes it start

@@ -1,11 +1,15 @@
 // What the agent needs of a proxy, whichever it is: it runs until it is drained, or ends by itself.
 import type { Bootstrap } from "@tulle/xds/envoy/config/bootstrap/v3/bootstrap_pb";
-import type { Logging } from "@tulle/telemetry";
+import type { ExpositionFormat, Logging } from "@tulle/telemetry";
 import type { AgentSettings } from "../settings.ts";
 
 export interface RunningDataPlane {
   /** Resolves with an exit code when the proxy has ended, by itself or after `stop`. */
   readonly ended: Promise<number>;
+  /** Whether it has its first clusters and listeners, and does not drain (Envoy: `/ready` says LIVE). */
+  isReady(): Promise<boolean>;
+  /** In that format, without OpenMetrics' end; undefined = it does not answer. */
+  metrics(format: ExpositionFormat): Promise<string | undefined>;
   /** Takes no new connections, lets requests finish for up to `drainMs`, and ends. */
   stop(drainMs: number): Promise<void>;
 }

@@ -2,6 +2,8 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { constants } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
+import type { ExpositionFormat } from "@tulle/telemetry";
+import { familyText, parseExposition } from "../scrape/exposition-families.ts";
 import { adminRequest } from "./admin-request.ts";
 import type { RunningDataPlane, StartDataPlane } from "./data-plane.ts";
 
@@ -40,6 +42,18 @@ class EnvoyProcess implements RunningDataPlane {
     this.#child = child;
     this.ended = ended;
     this.#adminAddress = adminAddress;
+  }
+
+  async isReady(): Promise<boolean> {
+    return (await this.#admin("GET", "/ready")) !== undefined;
+  }
+
+  /** Envoy knows the one format. */
+  async metrics(format: ExpositionFormat): Promise<string | undefined> {
+    const text = await this.#admin("GET", "/stats/prometheus");
+    if (text === undefined || format === "prometheus") return text;
+    const { families } = await parseExposition(text, "prometheus");
+    return [...families.values()].map((family) => familyText(family, "prometheus", format)).join("");
   }
 
   async stop(drainMs: number): Promise<void> {

@@ -1,4 +1,5 @@
 // Runs Tulle's proxy in the agent's own process: one process a pod, one memory of it.
+import { withoutEnd } from "../scrape/merged-metrics.ts";
 import type { StartDataPlane } from "./data-plane.ts";
 
 export const startTulle: StartDataPlane = async ({ settings, bootstrap, env, logging }) => {
@@ -15,7 +16,13 @@ export const startTulle: StartDataPlane = async ({ settings, bootstrap, env, log
     ownUserPorts,
     ownUserRange,
   });
-  // Whether it is ready is asked of its admin page.
+  // Whether it is ready is asked each time.
   proxy.ready.catch(() => undefined);
-  return proxy;
+  // Asked by a call, where Envoy is asked over its admin port: others may crowd a port.
+  return {
+    ended: proxy.ended,
+    isReady: () => Promise.resolve(proxy.isReady()),
+    metrics: (format) => withoutEnd(proxy.metrics.pieces({ format })),
+    stop: (drainMs) => proxy.stop(drainMs),
+  };
 };

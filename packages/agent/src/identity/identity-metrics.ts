@@ -1,6 +1,13 @@
 // What can be measured of a workload's identity, under the names that Istio's agent uses.
 import type { WorkloadCertificate } from "@tulle/identity";
-import { type Counter, type Gauge, type Histogram, MetricRegistry } from "@tulle/telemetry";
+import {
+  type Counter,
+  type ExpositionFormat,
+  type Gauge,
+  type Histogram,
+  MetricRegistry,
+  type Series,
+} from "@tulle/telemetry";
 
 const certificateRequest = { request_type: "csr" };
 
@@ -52,19 +59,20 @@ export class IdentityMetrics {
     this.#current = certificate;
   }
 
-  /** Prometheus text. */
-  render(): string {
+  /** Without OpenMetrics' end. */
+  render(format: ExpositionFormat): string {
     const current = this.#current;
     if (current !== undefined) {
       const secondsUntil = (atMs: number): number => Math.round((atMs - this.#now()) / 1000);
       this.#expiry.set(secondsUntil(current.leaf.notAfterMs));
       this.#rootExpiry.set(secondsUntil(Math.min(...current.roots.map(({ notAfterMs }) => notAfterMs))));
     }
-    return this.#registry.renderPrometheus(({ name, metric }) => {
+    const accepts = ({ name, metric }: Series): boolean => {
       // The registry's own, which the proxy beside which these are shown has too.
       if (!name.includes("_agent_")) return false;
       // A gauge of 0 would say that the certificate expires this second.
       return current !== undefined || (metric !== this.#expiry && metric !== this.#rootExpiry);
-    });
+    };
+    return [...this.#registry.pieces({ format, accepts })].filter((piece) => piece !== "# EOF\n").join("");
   }
 }

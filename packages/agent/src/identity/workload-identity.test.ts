@@ -210,13 +210,13 @@ test("an authority that is away is asked again and again, and the time that is l
   await letPass(startMs + 25 * hourMs);
   assert.match(scene.log(), /critical the certificate has expired, peers refuse it/);
   assert.equal(scene.identity.current?.leaf.serial, leaf.serial);
-  const metrics = scene.identity.metrics.render();
+  const metrics = scene.identity.metrics.render("prometheus");
   assert.match(metrics, /istio_agent_cert_expiry_seconds\{resource_name="default"\} -\d+/);
   assert.match(metrics, /istio_agent_num_failed_outgoing_requests\{request_type="csr"\} \d\d/);
   scene.answer = undefined;
   scene.clock.pass(60_000);
   await scene.publishes(2);
-  assert.match(scene.identity.metrics.render(), /tulle_agent_certificate_failures_in_a_row 0/);
+  assert.match(scene.identity.metrics.render("prometheus"), /tulle_agent_certificate_failures_in_a_row 0/);
 });
 
 test("roots that change go to whoever follows, with the certificate as it was", async (context) => {

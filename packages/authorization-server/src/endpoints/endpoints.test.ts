@@ -383,6 +383,7 @@ test("health, readiness and metrics; metrics for this machine only", async (t) =
   const metrics = await get(server, "/metrics");
   assert.match(metrics.body, /^tulle_auth_refusals_total\{endpoint="token",error="unsupported_grant_type"\} 1$/m);
   assert.match(metrics.body, /^tulle_auth_requests_total\{endpoint="token",status="400"\} 1$/m);
+  assert.match(metrics.body, /^process_resident_memory_bytes [1-9]/m);
   assert.equal((await get(server, "/metrics", { "x-forwarded-for": "203.0.113.1" })).status, 404);
   assert.equal((await get(server, "/nothing")).status, 404);
   const wrongMethod = await server.send({

@@ -31,11 +31,14 @@ export interface ListeningServer extends AsyncDisposable {
   browser(): Browser;
 }
 
-export async function listeningServer(flags: readonly string[] = []): Promise<ListeningServer> {
+export async function listeningServer(
+  flags: readonly string[] = [],
+  environment: Readonly<Record<string, string>> = {},
+): Promise<ListeningServer> {
   const dataDir = mkdtempSync(path.join(tmpdir(), "tulle-auth-"));
   const [port] = await freePorts(1);
   const config = testConfig(dataDir, ["--port", String(port), ...flags]);
-  const running = await openServer({ config, log: new Logging({ sink: () => undefined }).logger("test") });
+  const running = await openServer({ config, log: new Logging({ sink: () => undefined }).logger("test"), environment });
   await running.listen();
   const answers: URLSearchParams[] = [];
   const application = createServer((request, response) => {

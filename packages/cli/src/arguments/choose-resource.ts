@@ -1,6 +1,6 @@
-// Which Service or Deployment a person means, alike for every command that takes one: its name, or
+// Which Service, Deployment or Rollout a person means, alike for every command that takes one: its name, or
 // `<name>.<namespace>`.
-import type { Deployment, Service } from "@tulle/config";
+import type { Deployment, Rollout, Service } from "@tulle/config";
 import { CommandFailure } from "../command/command-failure.ts";
 
 export interface ResourceChoice {
@@ -13,7 +13,7 @@ export interface ResourceChoice {
  * In every namespace without `-n`.
  * @throws {CommandFailure} when there is none, or more than one
  */
-export function chooseResource<T extends Service | Deployment>(
+export function chooseResource<T extends Service | Deployment | Rollout>(
   kind: T["kind"],
   all: readonly T[],
   { text, namespace }: ResourceChoice,
@@ -34,7 +34,7 @@ export function chooseResource<T extends Service | Deployment>(
   );
 }
 
-function listed(resources: readonly (Service | Deployment)[]): string {
+function listed(resources: readonly (Service | Deployment | Rollout)[]): string {
   return resources
     .map(fullName)
     .toSorted()
@@ -42,6 +42,6 @@ function listed(resources: readonly (Service | Deployment)[]): string {
     .join("\n");
 }
 
-function fullName({ metadata }: Service | Deployment): string {
+function fullName({ metadata }: Service | Deployment | Rollout): string {
   return `${metadata.name}.${metadata.namespace}`;
 }

@@ -92,6 +92,7 @@ export function register(command: Command, context: CommandContext): void {
       clusterId: options.clusterId,
       runtimeOwner: options.owner ?? "",
       version: tulleVersion(),
+      environment: context.env,
       logging: new Logging({ level: options.logLevel }),
     }).catch(async (error: NodeJS.ErrnoException) => {
       throw await startFailure(error);

@@ -76,6 +76,14 @@ const columns: Columns = {
     { title: "RULES", value: ({ spec }) => String(spec.rules?.length ?? 0) },
     { title: "SELECTOR", isWide: true, value: ({ spec }) => labels(spec.selector?.matchLabels) },
   ],
+  Telemetry: [
+    {
+      title: "ABOUT",
+      value: ({ spec }) =>
+        join((["tracing", "metrics", "accessLogging"] as const).filter((name) => spec[name] !== undefined)),
+    },
+    { title: "SELECTOR", isWide: true, value: ({ spec }) => labels(spec.selector?.matchLabels) },
+  ],
   PeerAuthentication: [
     { title: "MODE", value: ({ spec }) => spec.mtls?.mode ?? "UNSET" },
     {
@@ -90,6 +98,12 @@ const columns: Columns = {
     { title: "HOSTS", value: ({ spec }) => join(spec.hosts) },
     { title: "ISSUER", value: ({ spec }) => spec.provider.issuer },
     { title: "CLIENT", isWide: true, value: ({ spec }) => spec.clientID },
+  ],
+  Rollout: [
+    { title: "HOST", value: ({ spec }) => spec.host },
+    { title: "STRATEGY", value: ({ spec }) => (spec.strategy.canary === undefined ? "blueGreen" : "canary") },
+    { title: "STABLE", value: ({ spec }) => spec.stable.subset ?? labels(spec.stable.labels) },
+    { title: "CANARY", value: ({ spec }) => spec.canary.subset ?? labels(spec.canary.labels) },
   ],
   RequestAuthentication: [
     { title: "ISSUERS", value: ({ spec }) => join((spec.jwtRules ?? []).map(({ issuer }) => issuer)) },

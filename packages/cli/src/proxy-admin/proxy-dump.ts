@@ -85,6 +85,7 @@ export interface VirtualHostDump {
   readonly name: string;
   readonly domains?: readonly string[];
   readonly routes?: readonly RouteDump[];
+  readonly metadata?: { readonly filter_metadata?: { readonly tulle?: { readonly revision?: string } } };
 }
 
 export interface RouteDump {

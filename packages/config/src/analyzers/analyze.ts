@@ -26,7 +26,9 @@ import { missingAuthority } from "./missing-authority.ts";
 import { policyWorkloads } from "./policy-workloads.ts";
 import { policyNamespaces } from "./policy-namespaces.ts";
 import { portNames } from "./port-names.ts";
+import { rollouts } from "./rollouts.ts";
 import { subsetWorkloads } from "./subset-workloads.ts";
+import { telemetries } from "./telemetries.ts";
 import { tokenConditions } from "./token-conditions.ts";
 import { unreachableRules } from "./unreachable-rules.ts";
 import { AnalyzedMesh } from "./analyzer.ts";
@@ -56,6 +58,7 @@ export const analyzers: readonly Analyzer[] = [
   localVolumes,
   loopbackProtocols,
   policyWorkloads,
+  telemetries,
   policyNamespaces,
   peerAuthentications,
   missingAuthority,
@@ -65,6 +68,7 @@ export const analyzers: readonly Analyzer[] = [
   jwtAudiences,
   claimRouting,
   browserLogins,
+  rollouts,
 ];
 
 /** Everything the analyzers say about `resources` as a whole, with places for those that came from files. */

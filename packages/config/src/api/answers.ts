@@ -13,6 +13,8 @@ import type { ApplyResult } from "../store/store.ts";
 export interface ResourceStatus {
   readonly findings?: readonly Finding[];
   readonly rejections?: readonly ResourceRejection[];
+  /** Of a Rollout. */
+  readonly rollout?: Omit<RolloutView, "history" | "namespace" | "name">;
 }
 
 export interface ResourceRejection {
@@ -98,6 +100,58 @@ export interface CertificateStatus {
   readonly serial: string;
   readonly notBefore: string;
   readonly notAfter: string;
+}
+
+export type RolloutAction = "start" | "pause" | "resume" | "promote" | "abort";
+export const rolloutActions: readonly RolloutAction[] = ["start", "pause", "resume", "promote", "abort"];
+
+/** Where a Rollout stands. */
+export interface RolloutView {
+  readonly namespace: string;
+  readonly name: string;
+  readonly host: string;
+  readonly strategy: "canary" | "blueGreen";
+  /** Subset, or labels. */
+  readonly stable: string;
+  readonly canary: string;
+  /**
+   * - `Idle`: never started, nothing is laid over the routes. - `Progressing`: at a step. - `Paused`: something or
+   *   somebody has to come first. - `Completed`: the canary has all requests. - `Aborted`: the stable version has.
+   */
+  readonly phase: "Idle" | "Progressing" | "Paused" | "Completed" | "Aborted";
+  /** What it waits for, or why it has ended. */
+  readonly message: string;
+  /** Percent of the requests that go to the canary. */
+  readonly weight: number;
+  readonly isLaid: boolean;
+  /** Requests that go to the canary whatever the weight. */
+  readonly headerRoute?: string;
+  /** Number of the step, from 0; as many as there are once all are done. */
+  readonly step: number;
+  readonly steps: readonly string[];
+  readonly pauseEndsAt?: string;
+  readonly metrics: readonly RolloutMetricView[];
+  /** The resource is no longer what was started. */
+  readonly isEdited: boolean;
+  /** How often it was started. */
+  readonly revision: number;
+  readonly startedAt?: string;
+  readonly endedAt?: string;
+  /** Oldest first. */
+  readonly history: readonly { readonly at: string; readonly text: string }[];
+}
+
+export interface RolloutMetricView {
+  readonly name: string;
+  readonly place: "step" | "background";
+  readonly good: number;
+  readonly bad: number;
+  /** Measurements that the step needs. */
+  readonly count?: number;
+  readonly failureLimit: number;
+  readonly last?: { readonly at: string; readonly isGood: boolean; readonly text: string };
+  /** Why it cannot be judged now. */
+  readonly waiting?: string;
 }
 
 /** The columns of `proxy-status`. */
@@ -192,4 +246,47 @@ export interface ProxyConfiguration {
   readonly endpoints: readonly unknown[];
   readonly listeners: readonly unknown[];
   readonly routes: readonly unknown[];
+}
+
+/** Of Prometheus's HTTP service discovery (http_sd_config). */
+export interface MetricTarget {
+  /** `<address>:<port>` */
+  readonly targets: readonly string[];
+  readonly labels: Readonly<Record<string, string>>;
+}
+
+/** One change of the configuration, as the control plane remembers it. */
+export interface RecordedChange {
+  /** Rises by one, across restarts. */
+  readonly id: number;
+  readonly time: string;
+  readonly kind: string;
+  readonly namespace: string;
+  readonly name: string;
+  readonly type: "added" | "modified" | "deleted";
+  /** `file:line` of a manifest; missing where it came over the API. */
+  readonly file?: string;
+  /** What differs; no value of a Secret is among them. */
+  readonly fields: readonly FieldChange[];
+  /** Further ones. */
+  readonly moreFields: number;
+  /** Codes of what there was to say of the resource then. */
+  readonly findings: readonly string[];
+}
+
+export interface FieldChange {
+  /** As a person writes it: `spec.http[0].route[1].weight`. */
+  readonly path: string;
+  /** JSON, cut short; missing = the field was not there. */
+  readonly before?: string;
+  readonly after?: string;
+}
+
+export interface ChangesResponse {
+  /** Oldest first. */
+  readonly changes: readonly RecordedChange[];
+  /** Changes of pods and endpoints since the control plane started. */
+  readonly platformChanges: number;
+  /** How many proxies are connected, and how many of them have everything that was sent. */
+  readonly proxies: { readonly connected: number; readonly inSync: number };
 }

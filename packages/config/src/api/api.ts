@@ -7,13 +7,16 @@ import type {
   ApplyRequest,
   ApplyResponse,
   AuthorityStatus,
+  ChangesResponse,
   DeleteResponse,
   FindingsResponse,
   ProxyConfiguration,
+  MetricTarget,
   ProxyConnection,
   ProxySync,
   RegisteredService,
   ResourceList,
+  RolloutView,
   ServiceEndpoints,
   ShownResource,
   WatchEvent,
@@ -22,7 +25,7 @@ import type { MeshResource } from "../kinds/resource.ts";
 import { emptySegment, type Endpoint, events, json, text } from "./endpoint.ts";
 
 export type * from "./answers.ts";
-export { statusTypes } from "./answers.ts";
+export { rolloutActions, statusTypes } from "./answers.ts";
 export * from "./endpoint.ts";
 
 export const apiPort = 15014;
@@ -81,6 +84,16 @@ export const resourceEndpoints = {
   },
 } as const satisfies Endpoints;
 
+export const changeEndpoints = {
+  changes: {
+    method: "GET",
+    path: "/api/v1/changes",
+    query: ["since"],
+    answer: json<ChangesResponse>(),
+    summary: "what was changed, and whether the proxies have it (?since=TIME)",
+  },
+} as const satisfies Endpoints;
+
 export const authorityEndpoints = {
   authority: {
     method: "GET",
@@ -94,6 +107,28 @@ export const authorityEndpoints = {
     query: ["introduceSeconds", "overlapSeconds", "force"],
     answer: json<AuthorityStatus>(),
     summary: "begin the change to a new root (?introduceSeconds=&overlapSeconds=&force=true)",
+  },
+} as const satisfies Endpoints;
+
+export const rolloutEndpoints = {
+  rollouts: {
+    method: "GET",
+    path: "/api/v1/rollouts",
+    answer: json<readonly RolloutView[]>(),
+    summary: "where all roll-outs stand",
+  },
+  rollout: {
+    method: "GET",
+    path: "/api/v1/rollouts/{namespace}/{name}",
+    answer: json<RolloutView>(),
+    summary: "where one stands, and its history",
+  },
+  steerRollout: {
+    method: "POST",
+    path: "/api/v1/rollouts/{namespace}/{name}/{action}",
+    query: ["full"],
+    answer: json<RolloutView>(),
+    summary: "start, pause, resume, promote (?full=true) or abort one",
   },
 } as const satisfies Endpoints;
 
@@ -157,6 +192,12 @@ export const debugEndpoints = {
     answer: text("text/plain; version=0.0.4; charset=utf-8"),
     summary: "Prometheus metrics",
   },
+  metricTargets: {
+    method: "GET",
+    path: "/debug/metric_targets",
+    answer: json<readonly MetricTarget[]>(),
+    summary: "what Prometheus should scrape, as its HTTP service discovery reads it",
+  },
   pages: {
     method: "GET",
     path: "/debug",
@@ -165,7 +206,13 @@ export const debugEndpoints = {
   },
 } as const satisfies Endpoints;
 
-export const endpoints = { ...resourceEndpoints, ...authorityEndpoints, ...debugEndpoints };
+export const endpoints = {
+  ...resourceEndpoints,
+  ...changeEndpoints,
+  ...authorityEndpoints,
+  ...rolloutEndpoints,
+  ...debugEndpoints,
+};
 
 /** The path up to its first parameter. */
 export function fixedPart(path: string): string {

@@ -45,6 +45,9 @@ export const findingCodes = {
   IST0138: { name: "GatewayDuplicateCertificate", severity: "warning" },
   IST0145: { name: "ConflictingGateways", severity: "error" },
   IST0149: { name: "JwtClaimBasedRoutingWithoutRequestAuthN", severity: "error" },
+  IST0157: { name: "InvalidTelemetryProvider", severity: "warning" },
+  IST0159: { name: "ConflictingTelemetryWorkloadSelectors", severity: "error" },
+  IST0160: { name: "MultipleTelemetriesWithoutWorkloadSelectors", severity: "error" },
   IST0161: { name: "InvalidGatewayCredential", severity: "error" },
   IST0162: { name: "GatewayPortNotDefinedOnService", severity: "warning" },
   IST0167: { name: "IneffectivePolicy", severity: "warning" },
@@ -62,6 +65,8 @@ export const findingCodes = {
   TUL0011: { name: "RefusedByProxy", severity: "error" },
   TUL0012: { name: "VariableNotSet", severity: "warning" },
   TUL0013: { name: "VolumeNotMounted", severity: "warning" },
+  TUL0014: { name: "OverlappingRollouts", severity: "error" },
+  TUL0015: { name: "RolloutCannotGoOn", severity: "error" },
 } as const satisfies Record<string, { readonly name: string; readonly severity: Severity }>;
 
 /** Pages that say more of a code than one finding can. */

@@ -44,3 +44,8 @@ export const networkingApiVersions: readonly string[] = ["networking.tulle.io", 
 export const securityApiVersions: readonly string[] = ["security.tulle.io", "security.istio.io"].flatMap((group) =>
   ["v1", "v1beta1"].map((version) => `${group}/${version}`),
 );
+
+/** The versions that Istio serves Telemetry in, under Istio's group and under Tulle's. */
+export const telemetryApiVersions: readonly string[] = ["telemetry.tulle.io", "telemetry.istio.io"].flatMap((group) =>
+  ["v1", "v1alpha1"].map((version) => `${group}/${version}`),
+);

@@ -13,6 +13,7 @@ import {
   required,
   string,
 } from "../schema/schema.ts";
+import { parseDuration } from "../schema/duration.ts";
 import type { Infer, ObjectValue, Report } from "../schema/schema.ts";
 import type { Format } from "../schema/formats.ts";
 import {
@@ -232,16 +233,40 @@ function faultIsMade({ delay, abort }: ObjectValue<typeof faultFields>, report: 
 
 const fault = object(faultFields, { rules: [faultIsMade] });
 
-const corsPolicy = object({
-  allowOrigin: deprecated(notYet(list(string()), "Allowed origins."), "allowOrigins"),
-  allowOrigins: notYet(list(stringMatch), "Allowed origins."),
-  allowMethods: notYet(list(string()), "Allowed methods."),
-  allowHeaders: notYet(list(string()), "Allowed headers."),
-  exposeHeaders: notYet(list(string()), "Headers that scripts may read."),
-  maxAge: notYet(string(duration), "How long a preflight answer may be kept."),
-  allowCredentials: notYet(boolean(), "Whether credentials may be sent."),
-  unmatchedPreflights: notYet(enumeration(["UNSPECIFIED", "FORWARD", "IGNORE"]), "What happens to other preflights."),
-});
+/** As Envoy's `*` has it, and Istio's check. */
+const corsMethods = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "CONNECT", "OPTIONS", "TRACE", "*"] as const;
+
+const corsPolicyFields = {
+  allowOrigin: deprecated(
+    optional(list(string()), "Allowed origins as a whole, where `allowOrigins` is missing."),
+    "allowOrigins",
+  ),
+  allowOrigins: optional(
+    list(stringMatch),
+    "Allowed origins, such as `https://shop.example`; `*` as an exact one is any.",
+  ),
+  allowMethods: optional(list(enumeration(corsMethods)), "Methods that a preflight is told; `*` is what it asks for."),
+  allowHeaders: optional(list(string(headerName)), "Headers that a preflight is told; `*` is what it asks for."),
+  exposeHeaders: optional(list(string(headerName)), "Headers of answers that scripts may read."),
+  maxAge: optional(string(duration), "How long the answer to a preflight may be kept, in whole seconds."),
+  allowCredentials: optional(boolean(), "Whether pages may send cookies and other credentials."),
+  unmatchedPreflights: optional(
+    enumeration(["UNSPECIFIED", "FORWARD", "IGNORE"]),
+    "Preflights of other origins: `FORWARD` asks the service, as when missing; `IGNORE` answers without allowing.",
+  ),
+} as const;
+
+function originsAndAge({ allowOrigins = [], maxAge }: ObjectValue<typeof corsPolicyFields>, report: Report): void {
+  allowOrigins.forEach(({ exact = "", prefix, regex: expression }, index) => {
+    if (exact !== "" || prefix !== undefined || expression !== undefined) return;
+    report({ path: ["allowOrigins", index], message: "the match fits no origin" });
+  });
+  if (maxAge !== undefined && (parseDuration(maxAge) ?? 0) % 1_000 !== 0) {
+    report({ path: ["maxAge"], message: "browsers are told whole seconds" });
+  }
+}
+
+const corsPolicy = object(corsPolicyFields, { rules: [originsAndAge] });
 
 const weightedDestinationFields = {
   destination: required(destination, "Where requests go."),
@@ -283,7 +308,7 @@ const httpRouteFields = {
     "mirrorPercentage",
   ),
   mirrorPercentage: notYet(percentage, "Share of mirrored requests."),
-  corsPolicy: notYet(corsPolicy, "Answers to cross-origin requests."),
+  corsPolicy: optional(corsPolicy, "What pages of other origins may do."),
   headers: notYet(headers, "Header changes."),
 } as const;
 

@@ -42,6 +42,8 @@ function renderNode(node: Node): JsonSchema {
       return { type: "boolean" };
     case "intOrString":
       return { "x-kubernetes-int-or-string": true };
+    case "json":
+      return { "x-kubernetes-preserve-unknown-fields": true };
     case "list":
       return {
         type: "array",

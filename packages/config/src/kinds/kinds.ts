@@ -13,9 +13,11 @@ import { namespace } from "./namespace.ts";
 import { peerAuthentication } from "./peer-authentication.ts";
 import { pod } from "./pod.ts";
 import { requestAuthentication } from "./request-authentication.ts";
+import { rollout } from "./rollout.ts";
 import { secret } from "./secret.ts";
 import { service } from "./service.ts";
 import { serviceAccount } from "./service-account.ts";
+import { telemetry } from "./telemetry.ts";
 import { virtualService } from "./virtual-service.ts";
 
 /**
@@ -32,6 +34,7 @@ export const kindDefinitions = {
   PeerAuthentication: peerAuthentication,
   RequestAuthentication: requestAuthentication,
   AuthorizationPolicy: authorizationPolicy,
+  Telemetry: telemetry,
   Deployment: deployment,
   Pod: pod,
   EndpointSlice: endpointSlice,
@@ -39,6 +42,7 @@ export const kindDefinitions = {
   Gateway: gateway,
   BrowserLogin: browserLogin,
   VirtualService: virtualService,
+  Rollout: rollout,
 } as const;
 
 export type Kind = keyof typeof kindDefinitions;

@@ -52,11 +52,13 @@ const targetReference = object(
   { rules: [isTarget] },
 );
 
+const selector = object({
+  matchLabels: optional(map(string(selectedLabelValue), selectedLabelKey), "Labels that the workloads have."),
+});
+
 export const policyTargetFields = {
   selector: optional(
-    object({
-      matchLabels: optional(map(string(selectedLabelValue), selectedLabelKey), "Labels that the workloads have."),
-    }),
+    selector,
     "The workloads that the policy holds for; all of the namespace when missing, all of the mesh in a root namespace.",
   ),
   targetRef: narrowing(
@@ -69,5 +71,18 @@ export const policyTargetFields = {
     "Gateways and Services that the policy holds for.",
     "the policy would hold for every workload of the namespace",
     [[]],
+  ),
+} as const;
+
+/** The same where targets are honoured. */
+export const heldTargetFields = {
+  selector: optional(
+    selector,
+    "The workloads that it holds for; all of the namespace when missing, all of the mesh in a root namespace.",
+  ),
+  targetRef: optional(targetReference, "Gateway that it holds for, as `targetRefs` with one entry."),
+  targetRefs: optional(
+    list(targetReference),
+    "Gateways of the Gateway API that it holds for: of workloads with the label gateway.networking.k8s.io/gateway-name. Services are those of waypoints, which there are none of.",
   ),
 } as const;

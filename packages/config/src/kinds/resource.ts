@@ -36,7 +36,9 @@ export type RequestAuthentication = ResourceOf<"RequestAuthentication">;
 export type PeerAuthentication = ResourceOf<"PeerAuthentication">;
 export type Secret = ResourceOf<"Secret">;
 export type ConfigMap = ResourceOf<"ConfigMap">;
+export type Telemetry = ResourceOf<"Telemetry">;
 export type BrowserLogin = ResourceOf<"BrowserLogin">;
+export type Rollout = ResourceOf<"Rollout">;
 
 export type GatewayServer = Gateway["spec"]["servers"][number];
 export type HttpRoute = NonNullable<VirtualService["spec"]["http"]>[number];
@@ -57,6 +59,13 @@ export type AuthorizationSource = NonNullable<AuthorizationRule["from"]>[number]
 export type AuthorizationOperation = NonNullable<AuthorizationRule["to"]>[number]["operation"];
 export type AuthorizationCondition = NonNullable<AuthorizationRule["when"]>[number];
 export type JwtRule = NonNullable<RequestAuthentication["spec"]["jwtRules"]>[number];
+export type RolloutSpec = Rollout["spec"];
+export type RolloutVersion = RolloutSpec["canary"];
+export type RolloutStep = NonNullable<RolloutSpec["strategy"]["canary"]>["steps"][number];
+export type RolloutAnalysis = NonNullable<RolloutStep["analysis"]>;
+export type RolloutMetric = RolloutAnalysis["metrics"][number];
+export type HeaderRouteMatch = NonNullable<NonNullable<RolloutStep["setHeaderRoute"]>["match"]>;
+export type RolloutFreeze = NonNullable<RolloutSpec["freeze"]>;
 export type Endpoint = EndpointSlice["endpoints"][number];
 
 export const defaultNamespace = "default";

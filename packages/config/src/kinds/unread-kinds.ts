@@ -21,7 +21,6 @@ export const unreadKinds: Readonly<Record<string, UnreadKind>> = {
     description: "What a workload's sidecar reaches and takes.",
     otherwise: "workloads reach every Service, and hosts outside as the mesh's configuration says",
   },
-  Telemetry: { description: "Logs, metrics and traces of workloads." },
   TrafficExtension: {
     description: "Programs (Wasm, Lua) on the way of requests.",
     otherwise: "what it refuses or limits passes",

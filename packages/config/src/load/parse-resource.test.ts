@@ -223,8 +223,26 @@ spec: { type: ExternalName, externalName: www.example.com, ports: [{ name: tcp, 
     resources: ["VirtualService/shop/catalog"],
     findings: [
       'Warning [TUL0001] (VirtualService shop/catalog m.yaml:8:7) "fault" is not implemented yet and has no effect',
-      'Warning [TUL0001] (VirtualService shop/catalog m.yaml:9:7) "corsPolicy" is not implemented yet and has no effect',
       'Warning [IST0002] (VirtualService shop/catalog m.yaml:9:21) "allowOrigin" is deprecated\n  Write "allowOrigins".',
+    ],
+  },
+  {
+    name: "answers to pages of other origins",
+    input: virtualService(
+      `  hosts: [catalog]
+  http:
+    - ${route}
+      corsPolicy: { allowMethods: [FETCH], allowHeaders: ["a b", "*"] }
+    - ${route}
+      corsPolicy: { allowOrigins: [{}, { exact: "" }, { exact: "*" }], maxAge: 1.5s }
+`,
+    ),
+    findings: [
+      'Error [IST0106] (VirtualService shop/catalog m.yaml:8:36) "FETCH" is not one of GET, HEAD, POST, PUT, PATCH, DELETE, CONNECT, OPTIONS, TRACE, *',
+      'Error [IST0106] (VirtualService shop/catalog m.yaml:8:59) "a b" is not a header name',
+      "Error [IST0106] (VirtualService shop/catalog m.yaml:10:36) the match fits no origin",
+      "Error [IST0106] (VirtualService shop/catalog m.yaml:10:40) the match fits no origin",
+      "Error [IST0106] (VirtualService shop/catalog m.yaml:10:72) browsers are told whole seconds",
     ],
   },
   {
@@ -265,7 +283,7 @@ spec: { jwtRules: [{ issuer: "https://a.test", spaceDelimitedClaims: [roles, log
   },
   {
     name: "kinds of Istio that are not read: an error where a mesh without them does more than was written",
-    input: ["Sidecar", "EnvoyFilter", "Telemetry"]
+    input: ["Sidecar", "EnvoyFilter", "ProxyConfig"]
       .map((kind) => `apiVersion: networking.istio.io/v1\nkind: ${kind}\nmetadata: { name: a }\n---\n`)
       .concat("apiVersion: dapr.io/v1\nkind: Sidecar\nmetadata: { name: another }\n")
       .join(""),
@@ -273,7 +291,7 @@ spec: { jwtRules: [{ issuer: "https://a.test", spaceDelimitedClaims: [roles, log
     findings: [
       "Error [TUL0001] (Sidecar default/a m.yaml:2:1) Sidecar is not implemented yet, and without it workloads reach every Service, and hosts outside as the mesh's configuration says: the resource is refused",
       "Error [TUL0001] (EnvoyFilter default/a m.yaml:6:1) EnvoyFilter is not implemented yet, and without it what it refuses or limits passes: the resource is refused",
-      "Warning [TUL0001] (Telemetry default/a m.yaml:10:1) Telemetry is not implemented yet and has no effect",
+      "Warning [TUL0001] (ProxyConfig default/a m.yaml:10:1) ProxyConfig is not implemented yet and has no effect",
       "Warning [TUL0003] (Sidecar default/another m.yaml:14:1) Sidecar is not a kind that the mesh reads; the resource is left out",
     ],
   },

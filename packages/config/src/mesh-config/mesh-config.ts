@@ -2,10 +2,13 @@
  * MeshConfig: what holds for the mesh as a whole, as Istio has it: YAML under the key `mesh` of the ConfigMap `tulle`
  * or `istio` in a root namespace. Field list of Istio 1.31 (mesh/v1alpha1).
  */
+import { webUrl } from "../schema/web-url.ts";
 import { rootNamespaces } from "../rules/policy-scope.ts";
 import { parseDocuments } from "../documents/parse-documents.ts";
 import { check, isMapping, type Problem } from "../schema/check.ts";
 import { type Format, durationOrZero, exportedNamespace, nonEmpty, quote } from "../schema/formats.ts";
+import { telemetryProviderFields, telemetryProviderKinds, unreadProviderKinds } from "./telemetry-providers.ts";
+import { logFormatFits, telemetrySettings } from "./telemetry-settings.ts";
 import {
   boolean,
   enumeration,
@@ -75,29 +78,14 @@ const httpAuthorizer = object({
   headersToDownstreamOnAllow: optional(headerNames, "Headers of the answer that other clients get."),
 });
 
-const otherProviders = [
-  "zipkin",
-  "lightstep",
-  "datadog",
-  "stackdriver",
-  "opencensus",
-  "skywalking",
-  "opentelemetry",
-  "prometheus",
-  "envoyFileAccessLog",
-  "envoyHttpAls",
-  "envoyTcpAls",
-  "envoyOtelAls",
-  "sds",
-] as const;
-
 const extensionProvider = object(
   {
-    name: required(string(nonEmpty), "How policies call it."),
+    name: required(string(nonEmpty), "How policies and Telemetry resources call it."),
     envoyExtAuthzHttp: optional(httpAuthorizer, "An authorizer that speaks HTTP."),
     envoyExtAuthzGrpc: optional(object(authorizerFields), "An authorizer that speaks gRPC."),
+    ...telemetryProviderFields,
   },
-  { exactlyOne: [["envoyExtAuthzHttp", "envoyExtAuthzGrpc"]] },
+  { exactlyOne: [["envoyExtAuthzHttp", "envoyExtAuthzGrpc", ...telemetryProviderKinds]] },
 );
 
 const exportTo = list(string(exportedNamespace));
@@ -119,12 +107,20 @@ const parameterName: Format = {
   jsonSchema: { minLength: 1 },
 };
 
-const meshConfigFields = {
+export const meshConfigFields = {
+  ...telemetrySettings,
   redactedQueryParameters: optional(
     list(string(parameterName)),
     "Parameters of queries whose values stand in no access log; those of sign-ins when missing, none when empty.",
   ),
-  extensionProviders: optional(list(extensionProvider, { uniqueBy: "name" }), "Services that policies may ask."),
+  extensionProviders: optional(
+    list(extensionProvider, { uniqueBy: "name" }),
+    "Services that policies may ask, and where traces, metrics and logs may go.",
+  ),
+  rolloutPrometheusUrls: optional(
+    list(string(webUrl)),
+    "Base URLs of the Prometheus servers that analyses of Rollouts may query; none when missing.",
+  ),
   pathNormalization: optional(
     object({
       normalization: optional(
@@ -151,7 +147,7 @@ const meshConfigFields = {
   defaultDestinationRuleExportTo: optional(exportTo, "The same of DestinationRules."),
 } as const;
 
-const meshConfigSchema = object(meshConfigFields);
+const meshConfigSchema = object(meshConfigFields, { rules: [logFormatFits] });
 
 export type MeshConfig = Infer<typeof meshConfigSchema>;
 export type ExtensionProvider = NonNullable<MeshConfig["extensionProviders"]>[number];
@@ -162,12 +158,12 @@ export type PathNormalization = NonNullable<NonNullable<MeshConfig["pathNormaliz
 /** Fields of Istio's that have no effect yet. */
 const notYetFields: ReadonlySet<string> = new Set(
   `proxyListenPort proxyInboundListenPort proxyHttpPort connectTimeout tcpKeepalive ingressClass ingressService
-  ingressControllerMode ingressSelector enableTracing accessLogFile accessLogFormat accessLogEncoding
-  enableEnvoyAccessLogService disableEnvoyListenerLog defaultConfig inboundTrafficPolicy configSources
+  ingressControllerMode ingressSelector
+  enableEnvoyAccessLogService inboundTrafficPolicy configSources
   enableAutoMtls trustDomain trustDomainAliases caCertificates 
   localityLbSetting dnsRefreshRate inboundClusterStatName
-  outboundClusterStatName certificates thriftConfig serviceSettings enablePrometheusMerge verifyCertificateAtClient ca
-  defaultProviders defaultHttpRetryPolicy meshMTLS tlsDefaults
+  outboundClusterStatName certificates thriftConfig serviceSettings verifyCertificateAtClient ca
+  defaultHttpRetryPolicy meshMTLS tlsDefaults
   hboneIdleTimeout zoneAwareLbSetting serviceScopeConfigs defaultTrafficPolicy
   serviceEntryVisibility`.split(/\s+/),
 );
@@ -236,10 +232,16 @@ function withoutNotYet(value: Readonly<Record<string, unknown>>): {
   const { extensionProviders: providers } = kept;
   if (Array.isArray(providers)) {
     kept["extensionProviders"] = providers.filter((provider: unknown, index) => {
-      const other = isMapping(provider) ? otherProviders.find((name) => provider[name] !== undefined) : undefined;
+      const other = isMapping(provider) ? unreadProviderKinds.find((name) => provider[name] !== undefined) : undefined;
       if (other !== undefined) problems.push(notYet(["extensionProviders", index, other], `a provider of "${other}"`));
       return other === undefined;
     });
+  }
+  const { defaultConfig } = kept;
+  if (isMapping(defaultConfig)) {
+    const { tracing, ...others } = defaultConfig;
+    kept["defaultConfig"] = tracing === undefined ? {} : { tracing };
+    for (const name of Object.keys(others)) problems.push(notYet(["defaultConfig", name], `"${name}"`));
   }
   return { value: kept, problems };
 }

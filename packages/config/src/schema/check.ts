@@ -67,6 +67,8 @@ class Checker {
         return typeof value === "boolean" ? value : this.#wrongType("true or false", value, path);
       case "intOrString":
         return this.#checkIntOrString(value, path);
+      case "json":
+        return value;
       case "list":
         return this.#checkList(node, value, path, parents);
       case "map":

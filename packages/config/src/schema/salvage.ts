@@ -34,6 +34,8 @@ function salvageAt(node: Node, value: unknown, depth: number): unknown {
       return typeof value === "boolean" ? value : nothing;
     case "intOrString":
       return typeof value === "string" || Number.isSafeInteger(value) ? value : nothing;
+    case "json":
+      return value;
     case "list":
       if (!Array.isArray(value)) return nothing;
       return value.map((item) => salvageAt(node.items, item, depth + 1)).filter((item) => item !== nothing);
@@ -83,6 +85,7 @@ function leastOf(node: Node): unknown {
     case "list":
       return [];
     case "map":
+    case "json":
       return {};
     case "object":
       return salvageObject(node, {}, 0);

@@ -61,6 +61,10 @@ export interface BooleanNode {
 export interface IntOrStringNode {
   readonly type: "intOrString";
 }
+/** Whatever JSON can say (google.protobuf.Struct and its values). */
+export interface JsonNode {
+  readonly type: "json";
+}
 export interface ListNode {
   readonly type: "list";
   readonly items: Node;
@@ -101,7 +105,18 @@ export interface FieldNode {
   /** No value of it may be told to anybody. */
   readonly secret?: boolean;
 }
-export type Node = StringNode | EnumNode | NumberNode | BooleanNode | IntOrStringNode | ListNode | MapNode | ObjectNode;
+export type Node =
+  | StringNode
+  | EnumNode
+  | NumberNode
+  | BooleanNode
+  | IntOrStringNode
+  | JsonNode
+  | ListNode
+  | MapNode
+  | ObjectNode;
+
+export type Json = string | number | boolean | null | readonly Json[] | { readonly [name: string]: Json };
 
 declare const valueOf: unique symbol;
 
@@ -155,6 +170,10 @@ export function boolean(): Schema<boolean> {
 
 export function intOrString(): Schema<number | string> {
   return { node: { type: "intOrString" } };
+}
+
+export function json(): Schema<Json> {
+  return { node: { type: "json" } };
 }
 
 export function enumeration<const V extends string>(

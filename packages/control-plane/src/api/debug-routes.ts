@@ -17,6 +17,7 @@ import type { TranslationCache } from "../serve/translation-cache.ts";
 import type { ResourceMap } from "../translate/translate.ts";
 import { ApiFailure } from "./api-failure.ts";
 import type { Handlers, JsonReply } from "./routes.ts";
+import { metricTargets } from "./metric-targets.ts";
 import { syncStatus } from "./sync-status.ts";
 
 export interface DebugRoutesOptions {
@@ -25,12 +26,14 @@ export interface DebugRoutesOptions {
   readonly cache: TranslationCache;
   readonly pusher: Pick<Pusher, "connected" | "isPending">;
   readonly metrics: MetricRegistry;
+  /** Brings gauges up to date before the metrics are shown. */
+  readonly measure: () => void;
   readonly instanceId: string;
   readonly version: string;
 }
 
 export function debugRoutes(options: DebugRoutesOptions): Handlers<typeof debugEndpoints> {
-  const { store, mesh, pusher, instanceId: instance, version, metrics } = options;
+  const { store, mesh, pusher, instanceId: instance, version, metrics, measure } = options;
   const hasAuthority = (): boolean => mesh.snapshot.trustDomain !== undefined;
   const pages = Object.values(debugEndpoints).filter((endpoint) => endpoint !== debugEndpoints.pages);
   return {
@@ -43,7 +46,11 @@ export function debugRoutes(options: DebugRoutesOptions): Handlers<typeof debugE
     proxyConfiguration: async ({ query }) => page(await configDump(options, query.get("proxyID"))),
     ready: () => ({ text: "ready\n" }),
     version: () => page({ version, instance }),
-    metrics: () => ({ text: metrics.renderPrometheus() }),
+    metrics: () => {
+      measure();
+      return { text: metrics.renderPrometheus() };
+    },
+    metricTargets: () => page(metricTargets(store)),
     pages: () => page(pages.map(({ path, summary }) => ({ path, summary }))),
   };
 }

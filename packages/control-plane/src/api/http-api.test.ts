@@ -61,6 +61,7 @@ const owned = [
   "/debug/syncz",
   "/api/v1/ca",
   "/api/v1/findings",
+  "/api/v1/rollouts",
   "/api/v1/resources/Pod",
   "/api/v1/resources/Pod/shop/web-1",
   "/api/v1/watch?kinds=Pod",

@@ -6,7 +6,7 @@ import { chmodSync, rmSync } from "node:fs";
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { DescriptorReserve } from "@tulle/listening";
 import type { Endpoint, ErrorResponse } from "@tulle/config/api";
-import type { Logger } from "@tulle/telemetry";
+import type { Logger, ProcessTracer } from "@tulle/telemetry";
 import type { ServerTlsCredentials } from "@tulle/xds";
 import { ApiFailure } from "./api-failure.ts";
 import { apiServer } from "./api-server.ts";
@@ -25,6 +25,8 @@ export interface HttpApiOptions {
   readonly descriptors: DescriptorReserve;
   readonly routes: readonly ApiRoute[];
   readonly log: Logger;
+  /** Undefined: tracing is off. */
+  readonly tracer?: ProcessTracer | undefined;
 }
 
 export interface RunningHttpApi {
@@ -128,7 +130,27 @@ async function dispatch(way: WayIn, request: IncomingMessage, response: ServerRe
     throw new ApiFailure(405, `${method} is not possible here`);
   }
   const asked = { path: url.pathname, query: url.searchParams, transport, request };
+  traceRequest(options.tracer, route.endpoint, request, response);
   send(response, route.endpoint.answer, await route.handle(asked));
+}
+
+/** A request is a span by the pattern of its path, joined to the caller's; what its path and query say is not told. */
+function traceRequest(
+  tracer: ProcessTracer | undefined,
+  { method, path, isPublic }: Endpoint,
+  { headers }: IncomingMessage,
+  response: ServerResponse,
+): void {
+  // Nobody but the owner decides what is sampled.
+  const parent = isPublic === true ? undefined : headers["traceparent"]?.toString();
+  const span = tracer?.start(`${method} ${path}`, { kind: "server", parent });
+  if (span === undefined) return;
+  span.set("http.request.method", method);
+  span.set("http.route", path);
+  response.once("close", () => {
+    span.set("http.response.status_code", response.statusCode);
+    span.end(response.statusCode >= 500 ? String(response.statusCode) : undefined);
+  });
 }
 
 /** No page of the web gets here, neither by its own name nor by one that it has pointed to this machine. */

@@ -4,8 +4,10 @@ import { Readable } from "node:stream";
 import { test } from "node:test";
 import { MemoryStore, StoreRefusal, type StoreRefusalReason } from "@tulle/config";
 import { endpoints, pathOf } from "@tulle/config/api";
+import { MetricRegistry } from "@tulle/telemetry";
 import { ApiFailure } from "./api-failure.ts";
 import { resourceRoutes } from "./resource-routes.ts";
+import { controlPlaneMetrics } from "../serve/metrics.ts";
 import type { ApiRequest } from "./routes.ts";
 
 const rows: readonly { readonly reason: StoreRefusalReason; readonly status: number }[] = [
@@ -26,7 +28,12 @@ for (const { reason, status } of rows) {
     };
     store.apply = async () => refuse();
     store.delete = async () => refuse();
-    const resources = resourceRoutes({ store, findings: () => [], statusOf: () => undefined });
+    const resources = resourceRoutes({
+      store,
+      findings: () => [],
+      statusOf: () => undefined,
+      metrics: controlPlaneMetrics(new MetricRegistry(), "test"),
+    });
     context.after(() => resources.close());
     for (const endpoint of ["applyResource", "deleteResource"] as const) {
       const request = Readable.from([Buffer.from(JSON.stringify(manifest))]);

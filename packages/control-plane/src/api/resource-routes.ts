@@ -26,6 +26,7 @@ import {
   type WatchEvent,
 } from "@tulle/config/api";
 import type { Finding } from "@tulle/config";
+import type { ControlPlaneMetrics } from "../serve/metrics.ts";
 import { checkResource } from "../snapshot/check-resource.ts";
 import { ApiFailure } from "./api-failure.ts";
 import type { ApiRequest, Handlers, JsonReply } from "./routes.ts";
@@ -36,6 +37,7 @@ export interface ResourceRoutesOptions {
   readonly store: Store;
   readonly findings: () => readonly Finding[];
   readonly statusOf: (key: ResourceKey) => ResourceStatus | undefined;
+  readonly metrics: Pick<ControlPlaneMetrics, "refused">;
   /** Applied and loaded together; `defaultMaxResources` when missing. */
   readonly maxResources?: number | undefined;
 }
@@ -52,7 +54,7 @@ export function resourceRoutes(options: ResourceRoutesOptions): {
   const handlers: Handlers<typeof resourceEndpoints> = {
     listResources: (request) => list(options, request),
     readResource: (request) => read(options, request),
-    applyResource: (request) => put(store, request, options.maxResources ?? defaultMaxResources),
+    applyResource: (request) => put(options, request),
     deleteResource: (request) => remove(store, request),
     watch: (request) => watch(streams, request),
     findings: () => ({ status: 200, json: { findings: options.findings() } }),
@@ -80,18 +82,18 @@ function withStatus(resource: MeshResource, statusOf: ResourceRoutesOptions["sta
 }
 
 async function put(
-  store: Store,
+  { store, metrics, maxResources = defaultMaxResources }: ResourceRoutesOptions,
   { path, request }: ApiRequest,
-  maxResources: number,
 ): Promise<JsonReply<ApplyResponse>> {
   const { kind, object } = target(path);
   if (object === undefined) throw new ApiFailure(400, "name the object to apply: <kind>/<namespace>/<name>");
   const { resource: document, places } = applyRequest(await readBody(request));
   const { resource, findings } = parseResource(document, places);
+  const spoiling = resource === undefined ? [] : checkResource(resource);
+  if (resource === undefined || spoiling.length > 0) metrics.refused(kind).increment();
   if (resource === undefined) {
     throw new ApiFailure(422, findings[0]?.message ?? "the resource is not valid", findings);
   }
-  const spoiling = checkResource(resource);
   if (spoiling.length > 0) throw new ApiFailure(422, spoiling[0]!.message, [...findings, ...spoiling]);
   const wanted = { kind, ...object };
   if (keyText(keyOf(resource)) !== keyText(wanted)) {

@@ -2,7 +2,7 @@
 // written down.
 import { type SigningRefusal, spiffeIdText } from "@tulle/identity";
 import type { WorkloadTokenKey } from "@tulle/identity/workload-token";
-import type { Logger, SeldomWarnings } from "@tulle/telemetry";
+import type { Logger, ProcessSpan, ProcessTracer, SeldomWarnings } from "@tulle/telemetry";
 import type { CertificateAnswer, CertificateCall } from "@tulle/xds";
 import type { CaMetrics } from "./ca-metrics.ts";
 import type { KnownPods } from "./known-pods.ts";
@@ -17,6 +17,7 @@ export interface CertificateDesk {
   readonly log: Logger;
   /** Anybody can be refused as often as they like. */
   readonly warnings: Pick<SeldomWarnings, "tell">;
+  readonly tracer?: Pick<ProcessTracer, "start"> | undefined;
 }
 
 /** Names of a refused request that the log shows: a request may ask for thousands. */
@@ -40,6 +41,17 @@ export async function answerCertificateRequest(
   desk: CertificateDesk,
   call: CertificateCall,
 ): Promise<CertificateAnswer> {
+  const span = desk.tracer?.start("sign certificate", { kind: "server" });
+  const answer = await judge(desk, call, span);
+  span?.end(answer.ok ? undefined : answer.status);
+  return answer;
+}
+
+async function judge(
+  desk: CertificateDesk,
+  call: CertificateCall,
+  span: ProcessSpan | undefined,
+): Promise<CertificateAnswer> {
   const { authority, metrics, log, warnings, tokenKeys, pods } = desk;
   const { signing } = authority;
   metrics.requests.increment();
@@ -52,6 +64,7 @@ export async function answerCertificateRequest(
   }
   const { csrPem, ttlMs } = call;
   const { identity } = caller;
+  span?.set("tulle.identity", spiffeIdText(identity));
   const signed = signing.signWorkload({ csrPem, identity, ...(ttlMs === undefined ? {} : { ttlMs }) });
   if (!signed.ok) {
     metrics.signingFailures(signed.code).increment();

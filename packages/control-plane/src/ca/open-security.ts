@@ -3,7 +3,7 @@
 import path from "node:path";
 import type { Clock } from "@tulle/timing";
 import { openWorkloadTokenKey, type WorkloadTokenKey, workloadTokenKeyFile } from "@tulle/identity/workload-token";
-import type { Logger, MetricRegistry } from "@tulle/telemetry";
+import type { Logger, MetricRegistry, ProcessTracer } from "@tulle/telemetry";
 import { type CaMetrics, caMetrics } from "./ca-metrics.ts";
 import { MeshAuthority } from "./mesh-authority.ts";
 
@@ -13,6 +13,7 @@ export interface Security {
   readonly metrics: CaMetrics;
   readonly tokenKey: WorkloadTokenKey;
   readonly log: Logger;
+  readonly tracer?: ProcessTracer | undefined;
 }
 
 export interface SecurityOptions {
@@ -31,6 +32,7 @@ export async function openSecurity(
   registry: MetricRegistry,
   clock: Clock,
   log: Logger,
+  tracer?: ProcessTracer,
 ): Promise<Security> {
   const { stateDirectory, trustDomain = "cluster.local", cacertsDirectory, workloadTtlMs, maxWorkloadTtlMs } = options;
   const opened = await openWorkloadTokenKey(path.join(stateDirectory, workloadTokenKeyFile));
@@ -46,5 +48,5 @@ export async function openSecurity(
     ...(workloadTtlMs === undefined ? {} : { workloadTtlMs }),
     ...(maxWorkloadTtlMs === undefined ? {} : { maxWorkloadTtlMs }),
   });
-  return { authority, metrics, tokenKey: opened.key, log };
+  return { authority, metrics, tokenKey: opened.key, log, tracer };
 }

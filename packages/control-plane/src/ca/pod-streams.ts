@@ -26,7 +26,8 @@ export class PodStreams {
       onAck: (connection, acknowledgement) => handlers.onAck?.(connection, acknowledgement),
       onNack: (connection, rejection) => handlers.onNack?.(connection, rejection),
       onSent: (connection, sent) => handlers.onSent?.(connection, sent),
-      onIgnored: (connection, reason, detail) => handlers.onIgnored?.(connection, reason, detail),
+      onIgnored: (connection, ignored) => handlers.onIgnored?.(connection, ignored),
+      onInternalError: (connection) => handlers.onInternalError?.(connection),
       onDisconnect: (connection, reason) => {
         this.#remove(connection);
         handlers.onDisconnect(connection, reason);

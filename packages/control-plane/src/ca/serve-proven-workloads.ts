@@ -1,7 +1,7 @@
 // The port with TLS (15012): ADS and SDS for workloads that have proved who they are, and certificates for those that
 // are about to.
 import type { WorkloadTokenKey } from "@tulle/identity/workload-token";
-import { type Logger, SeldomWarnings } from "@tulle/telemetry";
+import { type Logger, type ProcessTracer, SeldomWarnings } from "@tulle/telemetry";
 import {
   type AdsServerHandlers,
   type AdsServerOptions,
@@ -29,6 +29,7 @@ export interface ProvenWorkloadsOptions {
   readonly pods: KnownPods;
   readonly metrics: CaMetrics;
   readonly log: Logger;
+  readonly tracer?: ProcessTracer | undefined;
 }
 
 /** Rejects if the address cannot be bound. */

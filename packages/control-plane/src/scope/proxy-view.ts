@@ -9,6 +9,7 @@ import type { MeshService, MeshSubset, MeshVirtualService, TlsVersion } from "..
 import type { GatewayListener } from "./gateway-view.ts";
 import type { Keyed } from "./keyed.ts";
 import type { InterceptionMode, PublishedPort } from "./proxy.ts";
+import type { WorkloadTelemetry } from "./workload-telemetry.ts";
 
 /** The DestinationRules that hold for a Service, seen from one namespace, merged into one. */
 export interface EffectiveRule {
@@ -142,6 +143,8 @@ export interface SidecarOwn {
   readonly pathNormalization?: PathNormalization;
   /** Missing = those of sign-ins. */
   readonly redactedParameters?: readonly string[];
+  /** Missing where nothing is configured: Istio's metrics, and a log. */
+  readonly telemetry?: WorkloadTelemetry;
   /** Missing when no policy holds for the workload. */
   readonly security?: WorkloadSecurity;
 }
@@ -161,6 +164,8 @@ export interface GatewayOwn {
   readonly pathNormalization?: PathNormalization;
   /** Missing = those of sign-ins. */
   readonly redactedParameters?: readonly string[];
+  /** Missing where nothing is configured: Istio's metrics, and a log. */
+  readonly telemetry?: WorkloadTelemetry;
   /** Missing when no policy holds for the workload. */
   readonly security?: WorkloadSecurity;
 }

@@ -29,6 +29,8 @@ export interface Proxy {
   readonly clusterId: string;
   /** Version of the proxy's own software, for the status listing. */
   readonly version: string;
+  /** Tulle's own proxy, which has not every logger and tracer of Envoy's. */
+  readonly isTulle?: true;
   readonly interceptionMode: InterceptionMode;
   /** Where the application listens (node metadata APP_ADDRESS, ours; Istio's NONE mode knows loopback only). */
   readonly appAddress: string;
@@ -70,6 +72,7 @@ export function parseNode(node: Node): ParsedNode {
       labels: stringMap(metadata["LABELS"]),
       clusterId: text(metadata["CLUSTER_ID"]) || node.cluster,
       version: proxyVersion(node, metadata),
+      ...(node.userAgentName === "tulle" ? { isTulle: true } : {}),
       interceptionMode: interceptionMode(text(metadata["INTERCEPTION_MODE"])),
       appAddress: text(metadata["APP_ADDRESS"]) || "127.0.0.1",
       podPorts: objects(metadata["POD_PORTS"]).flatMap(podPort),

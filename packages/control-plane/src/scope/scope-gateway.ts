@@ -10,8 +10,9 @@ import { clientOf, seenBy } from "./client.ts";
 import { Keyed } from "./keyed.ts";
 import type { Proxy } from "./proxy.ts";
 import type { GatewayClusters, GatewayOwn, GatewayPort, GatewayPortServer, GatewayRoutes } from "./proxy-view.ts";
-import { pathsOf, resolveTargetPort, scopedService, servicesOf, workloadTls } from "./scope-sidecar.ts";
+import { pathsOf, reachableIn, resolveTargetPort, scopedService, servicesOf, workloadTls } from "./scope-sidecar.ts";
 import { refusedClusters, type Uncertified } from "./uncertified.ts";
+import { telemetryHosts, workloadTelemetry } from "./workload-telemetry.ts";
 import { workloadSecurity } from "./workload-security.ts";
 
 /** All that decides what gateways have in common. */
@@ -38,7 +39,7 @@ export function gatewayShared(snapshot: MeshSnapshot, group: GatewayGroup): Gate
   const authorizers = workloadSecurity(snapshot, group).security?.authorizers?.map(({ hostname }) => hostname) ?? [];
   const destinations = new Set([...destinationHosts(virtualServices), ...passed]);
   // Whom the proxy asks itself is not chosen by a client.
-  const own = new Set([...inside, ...authorizers]);
+  const own = new Set([...inside, ...authorizers, ...telemetryHosts(snapshot, group)]);
   const visible = new Set(seen.services);
   const services = snapshot.services.filter(
     (each) => own.has(each.hostname) || (visible.has(each) && destinations.has(each.hostname)),
@@ -90,6 +91,7 @@ export function gatewayOwn(snapshot: MeshSnapshot, shared: GatewayShared, proxy:
     ...(listeners.length === 0 ? {} : { connectionListeners: listeners }),
     publishedPorts: proxy.publishedPorts,
     ...pathsOf(snapshot),
+    ...workloadTelemetry(snapshot, proxy, reachableIn(shared.clusters.value)),
     ...gatewaySecurity(snapshot, proxy, logins),
   };
 }

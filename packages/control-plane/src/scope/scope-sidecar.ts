@@ -8,6 +8,7 @@ import { Keyed } from "./keyed.ts";
 import type { PodPort, Proxy } from "./proxy.ts";
 import type { InboundPort, ScopedService, SidecarClusters, SidecarOwn, SidecarRoutes } from "./proxy-view.ts";
 import { refusedClusters, type Uncertified } from "./uncertified.ts";
+import { workloadTelemetry } from "./workload-telemetry.ts";
 import { workloadSecurity } from "./workload-security.ts";
 
 /** All that decides what sidecars have in common. */
@@ -88,7 +89,7 @@ function meshVirtualServices(all: readonly MeshVirtualService[]): readonly MeshV
     .filter((virtualService) => virtualService.hosts.length > 0);
 }
 
-export function sidecarOwn(snapshot: MeshSnapshot, proxy: Proxy): SidecarOwn {
+export function sidecarOwn(snapshot: MeshSnapshot, shared: SidecarShared, proxy: Proxy): SidecarOwn {
   const { protocolDetectionTimeoutMs } = snapshot;
   return {
     type: "sidecar",
@@ -99,8 +100,14 @@ export function sidecarOwn(snapshot: MeshSnapshot, proxy: Proxy): SidecarOwn {
     ...(protocolDetectionTimeoutMs === undefined ? {} : { protocolDetectionTimeoutMs }),
     publishedPorts: proxy.publishedPorts,
     ...pathsOf(snapshot),
+    ...workloadTelemetry(snapshot, proxy, reachableIn(shared.clusters.value)),
     ...workloadSecurity(snapshot, proxy),
   };
+}
+
+/** Whether a view has clusters of a Service. */
+export function reachableIn({ services }: Pick<SidecarClusters, "services">): (hostname: string) => boolean {
+  return (hostname) => services.some((service) => service.hostname === hostname);
 }
 
 /** One entry a target port: where several Services lead to it, the first one names it. */

@@ -24,8 +24,8 @@ export function scope(snapshot: MeshSnapshot, proxy: Proxy, { encryptedOnly }: U
   const own = proxy.withoutCertificate === true ? { uncertified: { encryptedOnly } } : {};
   if (type === "sidecar") {
     const group = Keyed.of<SidecarGroup>({ ...clientOf(snapshot, proxy), ...own });
-    const { clusters, routes } = remembered(shared.sidecars, group, (each) => sidecarShared(snapshot, each));
-    return { type, clusters, routes, own: Keyed.of(sidecarOwn(snapshot, proxy)) };
+    const sidecars = remembered(shared.sidecars, group, (each) => sidecarShared(snapshot, each));
+    return { type, ...sidecars, own: Keyed.of(sidecarOwn(snapshot, sidecars, proxy)) };
   }
   const group = Keyed.of<GatewayGroup>({ namespace, labels, podPorts, ...own });
   const gateways = remembered(shared.gateways, group, (each) => gatewayShared(snapshot, each));

@@ -3,8 +3,10 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { loadText, MemoryStore } from "@tulle/config";
 import { ManualClock } from "@tulle/timing/testing";
+import { MetricRegistry } from "@tulle/telemetry";
 import { AcceptedResources } from "./accepted-resources.ts";
 import { type MeshChange, MeshState } from "./mesh-state.ts";
+import { controlPlaneMetrics } from "./metrics.ts";
 
 const pod = (name: string, account: string, more = "", ports = ""): string =>
   `{ apiVersion: v1, kind: Pod, metadata: { name: ${name}, namespace: shop, labels: { app: catalog } }, spec: { serviceAccountName: ${account}, containers: [{ name: app${ports} }] }${more} }`;
@@ -79,6 +81,7 @@ for (const { name, trustDomain, change, expected } of cases) {
       reader: new AcceptedResources(store),
       clock,
       debounce: { quietMs: 0, maxMs: 0 },
+      metrics: controlPlaneMetrics(new MetricRegistry(), "test"),
       trustDomain,
     });
     mesh.follow((each) => seen.push(each));

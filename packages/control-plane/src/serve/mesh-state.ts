@@ -1,7 +1,8 @@
 // The newest picture of the mesh: watches the store, gathers changes, and builds the part of the picture that they
 // touch.
+import type { ProcessSpan, ProcessTracer } from "@tulle/telemetry";
 import type { Clock } from "@tulle/timing";
-import { kindDefinitions, type MeshResource, type Store, type StoreChange } from "@tulle/config";
+import { type Kind, kindDefinitions, type MeshResource, type Store, type StoreChange } from "@tulle/config";
 import { buildEndpoints } from "../snapshot/build-endpoints.ts";
 import { buildSnapshot } from "../snapshot/build-snapshot.ts";
 import type { ResourceReader } from "../snapshot/resource-reader.ts";
@@ -9,7 +10,10 @@ import type { EndpointSnapshot, MeshSnapshot, TlsVersion } from "../snapshot/mes
 import { sameWorkloads, serviceWorkloads, type ServiceWorkloads } from "../snapshot/service-workloads.ts";
 import type { LoginProviders } from "../login-providers/login-providers.ts";
 import type { JwksKeys } from "../jwks/jwks-keys.ts";
+import type { RolloutController } from "../rollouts/rollout-controller.ts";
 import { Debounce, type DebounceTimes } from "./debounce.ts";
+import type { ControlPlaneMetrics, PushTrigger } from "./metrics.ts";
+import { triggerOf } from "./store-events.ts";
 
 export interface MeshChange {
   /** Services, routes or rules have changed: views are made anew. */
@@ -18,6 +22,8 @@ export interface MeshChange {
   readonly endpoints: boolean;
   /** When the first of the changes arrived, in milliseconds of the clock. */
   readonly sinceMs: number;
+  /** Ended by whoever sends it to the last proxy. */
+  readonly span?: ProcessSpan | undefined;
 }
 
 export interface MeshStateOptions {
@@ -26,13 +32,17 @@ export interface MeshStateOptions {
   readonly reader: ResourceReader & { refresh(): void };
   readonly clock: Clock;
   readonly debounce: DebounceTimes;
+  readonly metrics: Pick<ControlPlaneMetrics, "debounceSeconds" | "snapshotSeconds" | "triggers">;
   /** Fetches the keys of token issuers; none are when missing. */
   readonly jwks?: Pick<JwksKeys, "keys" | "want" | "follow">;
   readonly logins?: Pick<LoginProviders, "endpoints" | "want" | "follow">;
+  /** What is laid over the routes. */
+  readonly rollouts?: Pick<RolloutController, "overlays" | "follow">;
   /** Of the authority whose certificates the workloads have; nothing is encrypted when missing. */
   readonly trustDomain?: string | undefined;
   /** See `MeshSnapshot.minimumTls`. */
   readonly minimumTls?: TlsVersion | undefined;
+  readonly tracer?: Pick<ProcessTracer, "start"> | undefined;
 }
 
 export class MeshState {
@@ -43,7 +53,9 @@ export class MeshState {
   #endpoints: EndpointSnapshot;
   #workloads: ServiceWorkloads = new Map();
   readonly #listeners: ((change: MeshChange) => void)[] = [];
-  #pending: { routing: boolean; endpoints: boolean; sinceMs: number } | undefined;
+  #pending:
+    | { routing: boolean; endpoints: boolean; readonly sinceMs: number; readonly triggers: Set<PushTrigger> }
+    | undefined;
 
   constructor(options: MeshStateOptions) {
     this.#options = options;
@@ -53,8 +65,9 @@ export class MeshState {
     this.#endpoints = buildEndpoints(options.reader, this.#snapshot);
     this.#debounce = new Debounce(options.debounce, options.clock, () => this.#rebuild());
     this.#unwatch = options.store.watch((changes) => this.#changed(changes));
-    // Keys and endpoints of issuers come and go: listeners are made anew with what is there then.
-    for (const source of [options.jwks, options.logins]) source?.follow(() => this.#request(true, true));
+    // Keys and endpoints of issuers come and go, roll-outs go on: what hangs on them is made anew.
+    for (const source of [options.jwks, options.logins, options.rollouts])
+      source?.follow(() => this.#request(true, true, ["config"]));
   }
 
   get snapshot(): MeshSnapshot {
@@ -81,15 +94,18 @@ export class MeshState {
   }
 
   #buildSnapshot(): MeshSnapshot {
-    const { reader, jwks, logins, trustDomain, minimumTls } = this.#options;
+    const { reader, jwks, logins, rollouts, trustDomain, minimumTls, metrics } = this.#options;
     const options = {
+      rollouts: rollouts?.overlays,
       fetchedKeys: jwks?.keys,
       discoveredEndpoints: logins?.endpoints,
       trustDomain,
       minimumTls,
       workloads: this.#workloads,
     };
+    const startMs = performance.now();
     const snapshot = buildSnapshot(reader, options);
+    metrics.snapshotSeconds.record((performance.now() - startMs) / 1000);
     jwks?.want(snapshot.requestAuthentications ?? []);
     logins?.want((snapshot.browserLogins ?? []).flatMap(({ discovery }) => discovery ?? []));
     return snapshot;
@@ -106,15 +122,23 @@ export class MeshState {
   }
 
   #changed(changes: readonly StoreChange[]): void {
-    const touched = new Set(changes.filter(matters).map(({ resource }) => kindDefinitions[resource.kind].affects));
+    const touching = changes.filter((change) => matters(change) && affects(change) !== "nothing");
+    const touched = new Set(touching.map(affects));
     const [routing, endpoints, secrets] = [touched.has("routing"), touched.has("endpoints"), touched.has("secrets")];
-    if (routing || endpoints || secrets) this.#request(routing, endpoints);
+    if (!routing && !endpoints && !secrets) return;
+    this.#request(
+      routing,
+      endpoints,
+      touching.map(({ resource }) => triggerOf(resource)),
+    );
   }
 
-  #request(routing: boolean, endpoints: boolean): void {
-    this.#pending ??= { routing: false, endpoints: false, sinceMs: this.#options.clock.nowMs() };
+  #request(routing: boolean, endpoints: boolean, triggers: Iterable<PushTrigger>): void {
+    const sinceMs = this.#options.clock.nowMs();
+    this.#pending ??= { routing: false, endpoints: false, sinceMs, triggers: new Set() };
     this.#pending.routing ||= routing;
     this.#pending.endpoints ||= endpoints;
+    for (const trigger of triggers) this.#pending.triggers.add(trigger);
     this.#debounce.signal();
   }
 
@@ -122,17 +146,45 @@ export class MeshState {
     const change = this.#pending;
     if (change === undefined) return;
     this.#pending = undefined;
-    const { reader } = this.#options;
+    const { reader, metrics, clock } = this.#options;
+    metrics.debounceSeconds.record((clock.nowMs() - change.sinceMs) / 1000);
+    for (const trigger of change.triggers) metrics.triggers(trigger).increment();
     // Callers accept the identities behind a Service, and speak as all there do: a new one changes clusters, before its
     // first endpoint is sent.
     if (this.#refreshWorkloads()) change.routing = true;
+    const span = this.#startSpan(change);
     if (change.routing) {
-      reader.refresh();
-      this.#snapshot = this.#buildSnapshot();
+      this.#traced("accept", span, () => reader.refresh());
+      this.#snapshot = this.#traced("snapshot", span, () => this.#buildSnapshot());
     }
-    if (change.routing || change.endpoints) this.#endpoints = buildEndpoints(reader, this.#snapshot);
-    for (const listener of this.#listeners) listener(change);
+    if (change.routing || change.endpoints) {
+      this.#endpoints = this.#traced("endpoints", span, () => buildEndpoints(reader, this.#snapshot));
+    }
+    for (const listener of this.#listeners) listener({ ...change, span });
   }
+
+  /** From the first of the changes on: how long they were gathered is the first part of it. */
+  #startSpan({ sinceMs, triggers }: { readonly sinceMs: number; readonly triggers: ReadonlySet<PushTrigger> }) {
+    const { tracer, clock } = this.#options;
+    if (tracer === undefined) return undefined;
+    const startMs = performance.timeOrigin + performance.now() - (clock.nowMs() - sinceMs);
+    const span = tracer.start("change", { startMs });
+    span?.set("tulle.triggers", [...triggers].join(","));
+    tracer.start("debounce", { parent: span, startMs })?.end();
+    return span;
+  }
+
+  #traced<Result>(name: string, parent: ProcessSpan | undefined, work: () => Result): Result {
+    if (parent === undefined) return work();
+    const span = this.#options.tracer?.start(name, { parent });
+    const result = work();
+    span?.end();
+    return result;
+  }
+}
+
+function affects({ resource }: StoreChange): (typeof kindDefinitions)[Kind]["affects"] {
+  return kindDefinitions[resource.kind].affects;
 }
 
 /** A pod's status says nothing to the mesh: its endpoints do. */

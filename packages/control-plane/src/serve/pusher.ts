@@ -1,12 +1,23 @@
 // The stage `serve`: declares to the ADS server what each connected proxy should have. It sends nothing itself: the
 // server compares versions and sends what changed, in make-before-break order.
 import { isDeepStrictEqual } from "node:util";
-import type { Logger } from "@tulle/telemetry";
-import type { AdsConnection, AdsServerHandlers, EncodedResource, Rejection, Subscription } from "@tulle/xds";
+import type { Logger, ProcessSpan, ProcessTracer } from "@tulle/telemetry";
+import type { Clock } from "@tulle/timing";
+import type {
+  Acknowledgement,
+  AdsConnection,
+  AdsServerHandlers,
+  EncodedResource,
+  IgnoredRequest,
+  Rejection,
+  ResourceTypeName,
+  Subscription,
+} from "@tulle/xds";
 import { byName, type ResourceMap } from "../translate/translate.ts";
 import { parseNode, type PodPort, type Proxy } from "../scope/proxy.ts";
 import type { ProxyView } from "../scope/proxy-view.ts";
 import { scope } from "../scope/scope.ts";
+import { Convergence } from "./convergence.ts";
 import type { ControlPlaneMetrics } from "./metrics.ts";
 import { EmptyEndpoints } from "./empty-endpoints.ts";
 import type { MeshChange, MeshState } from "./mesh-state.ts";
@@ -19,6 +30,8 @@ const proxiesPerTurn = 50;
 
 /** Resources of one refusal that the log names: a proxy may refuse all that it has. */
 const maxToldOffenders = 10;
+
+type Sent = Parameters<NonNullable<AdsServerHandlers["onSent"]>>[1];
 
 export interface ConnectedProxy {
   readonly proxy: Proxy;
@@ -42,11 +55,25 @@ interface Entry {
   wantedSecrets: ReadonlySet<string>;
   /** The log says that it asks for Secrets and gets none. */
   isToldOfSecrets: boolean;
+  readonly convergence: Convergence;
 }
 
 /** Each does what those after it do, too. */
 const pendingOrder = ["routing", "endpoints", "secrets"] as const;
 type Pending = (typeof pendingOrder)[number];
+
+interface Waiting {
+  readonly what: Pending;
+  /** When the first of the changes came. */
+  readonly sinceMs: number;
+  /** When it began to wait here. */
+  readonly queuedMs: number;
+}
+
+interface ChangeSpans {
+  readonly change: ProcessSpan;
+  readonly push: ProcessSpan | undefined;
+}
 
 export interface PusherOptions {
   readonly mesh: MeshState;
@@ -54,7 +81,9 @@ export interface PusherOptions {
   readonly secrets: Pick<SecretResources, "find">;
   readonly metrics: ControlPlaneMetrics;
   readonly turnedAway: Pick<TurnedAway, "note">;
+  readonly clock: Pick<Clock, "nowMs">;
   readonly log: Logger;
+  readonly tracer?: Pick<ProcessTracer, "start"> | undefined;
   /** Named ports of a pod, for proxies whose metadata does not say them. */
   readonly podPorts: (namespace: string, pod: string) => readonly PodPort[];
   /** Of a pod, for proxies that have proved to be it: what they say of themselves could lead to what is another's. */
@@ -65,8 +94,10 @@ export class Pusher implements AdsServerHandlers {
   readonly #options: PusherOptions;
   readonly #entries = new Map<AdsConnection, Entry>();
   /** One push a proxy at most waits here; what comes meanwhile is merged into it. */
-  readonly #pending = new Map<Entry, Pending>();
+  readonly #pending = new Map<Entry, Waiting>();
   #draining = false;
+  /** Of the changes that not every proxy has been sent. */
+  #changes: readonly ChangeSpans[] = [];
   readonly #empty = new EmptyEndpoints();
 
   constructor(options: PusherOptions) {
@@ -82,15 +113,21 @@ export class Pusher implements AdsServerHandlers {
     return this.#pending.size > 0;
   }
 
-  meshChanged({ routing, endpoints }: MeshChange): void {
+  meshChanged({ routing, endpoints, sinceMs, span }: MeshChange): void {
+    if (span !== undefined) {
+      const push = this.#options.tracer?.start("push", { parent: span });
+      push?.set("tulle.proxies", this.#entries.size);
+      this.#changes = [...this.#changes, { change: span, push }];
+    }
     const what = routing ? "routing" : endpoints ? "endpoints" : "secrets";
     for (const entry of this.#entries.values()) {
-      if (what !== "secrets" || entry.wantedSecrets.size > 0) this.#request(entry, what);
+      if (what !== "secrets" || entry.wantedSecrets.size > 0) this.#request(entry, what, sinceMs);
     }
+    if (!this.#draining) this.#endChanges();
   }
 
   onConnect(connection: AdsConnection): void {
-    const { log, metrics, turnedAway, mesh } = this.#options;
+    const { log, metrics, turnedAway, mesh, clock } = this.#options;
     const parsed = parseNode(connection.node);
     if ("problem" in parsed) {
       turnedAway.note(connection.peer, { status: "INVALID_ARGUMENT", details: parsed.problem });
@@ -109,6 +146,7 @@ export class Pusher implements AdsServerHandlers {
       endpoints: new Map(),
       wantedSecrets: new Set(),
       isToldOfSecrets: false,
+      convergence: new Convergence(metrics.convergenceSeconds, clock),
     };
     this.#entries.set(connection, entry);
     metrics.connections.set(this.#entries.size);
@@ -119,7 +157,8 @@ export class Pusher implements AdsServerHandlers {
       });
     }
     log.info("proxy connected", { proxy: proxyId(entry.proxy), peer: connection.peer, connection: connection.id });
-    this.#push(entry, "routing");
+    metrics.triggers("proxyrequest").increment();
+    this.#push(entry, "routing", connection.connectedAtMs);
   }
 
   /** Everything of the view has been declared when the proxy connected; the server picks what it subscribes to. */
@@ -140,14 +179,31 @@ export class Pusher implements AdsServerHandlers {
     if (entry.view !== undefined) this.#declareEndpoints(entry, entry.view);
   }
 
-  onSent(_connection: AdsConnection, sent: { readonly type: string }): void {
-    this.#options.metrics.pushes(sent.type).increment();
+  onSent(connection: AdsConnection, { type, nonce, bytes, tookMs }: Sent): void {
+    const { metrics } = this.#options;
+    metrics.pushes(type).increment();
+    metrics.configBytes(type).record(bytes);
+    metrics.sendSeconds.record(tookMs / 1000);
+    this.#entries.get(connection)?.convergence.sent(type, nonce);
+  }
+
+  onAck(connection: AdsConnection, answer: Acknowledgement): void {
+    this.#answered(connection, answer);
+  }
+
+  onIgnored(_connection: AdsConnection, ignored: IgnoredRequest): void {
+    if (ignored.reason === "stale nonce") this.#options.metrics.expiredNonces(ignored.type).increment();
+  }
+
+  onInternalError(): void {
+    this.#options.metrics.internalErrors.increment();
   }
 
   onNack(connection: AdsConnection, rejection: Rejection): void {
     const entry = this.#entries.get(connection);
     if (entry === undefined) return;
-    this.#options.metrics.rejects(rejection.type).increment();
+    this.#options.metrics.rejected(rejection.type);
+    this.#answered(connection, rejection);
     const { type, offenders } = rejection;
     for (const { name, message } of offenders.slice(0, maxToldOffenders)) {
       this.#options.log.warning("a proxy refused a resource", {
@@ -169,10 +225,16 @@ export class Pusher implements AdsServerHandlers {
     this.#options.log.info("proxy disconnected", { proxy: proxyId(entry.proxy), reason, connection: connection.id });
   }
 
-  #request(entry: Entry, what: Pending): void {
+  #answered(connection: AdsConnection, { type, nonce }: Pick<Acknowledgement, "type" | "nonce">): void {
+    const hasAll = (): boolean => [...connection.status().values()].every(({ state }) => state !== "STALE");
+    this.#entries.get(connection)?.convergence.answered(type, nonce, hasAll);
+  }
+
+  #request(entry: Entry, what: Pending, sinceMs: number): void {
     const before = this.#pending.get(entry);
-    if (before !== undefined && pendingOrder.indexOf(before) <= pendingOrder.indexOf(what)) return;
-    this.#pending.set(entry, what);
+    if (before !== undefined && pendingOrder.indexOf(before.what) <= pendingOrder.indexOf(what)) return;
+    const { clock } = this.#options;
+    this.#pending.set(entry, before === undefined ? { what, sinceMs, queuedMs: clock.nowMs() } : { ...before, what });
     if (this.#draining) return;
     this.#draining = true;
     setImmediate(() => this.#drain());
@@ -180,20 +242,36 @@ export class Pusher implements AdsServerHandlers {
 
   #drain(): void {
     let served = 0;
-    for (const [entry, what] of this.#pending) {
+    const { clock, metrics } = this.#options;
+    for (const [entry, { what, sinceMs, queuedMs }] of this.#pending) {
       if (served === proxiesPerTurn) {
         setImmediate(() => this.#drain());
         return;
       }
       this.#pending.delete(entry);
-      this.#push(entry, what);
+      metrics.queueSeconds.record((clock.nowMs() - queuedMs) / 1000);
+      this.#push(entry, what, sinceMs);
       served += 1;
     }
     this.#draining = false;
+    this.#endChanges();
     this.#forgetUnused();
   }
 
-  #push(entry: Entry, what: Pending): void {
+  #endChanges(): void {
+    for (const { change, push } of this.#changes) {
+      push?.end();
+      change.end();
+    }
+    this.#changes = [];
+  }
+
+  #push(entry: Entry, what: Pending, sinceMs: number): void {
+    this.#declare(entry, what);
+    entry.convergence.pushed(sinceMs);
+  }
+
+  #declare(entry: Entry, what: Pending): void {
     const { cache, mesh } = this.#options;
     if (what === "secrets") {
       this.#declareSecrets(entry);
@@ -209,14 +287,24 @@ export class Pusher implements AdsServerHandlers {
     const { connection } = entry;
     const clustersChanged = view.clusters.key !== before?.clusters.key;
     const ownChanged = view.own.key !== before?.own.key;
-    const own = cache.own(view.own);
-    if (clustersChanged || ownChanged)
-      connection.set("CDS", byName([...cache.clusters(view.clusters), ...own.clusters]));
-    this.#declareEndpoints(entry, view);
-    if (entry.wantedSecrets.size > 0) this.#declareSecrets(entry);
-    if (ownChanged) connection.set("LDS", byName(own.listeners));
-    if (view.routes.key !== before?.routes.key) connection.set("RDS", byName(cache.routes(view.routes)));
+    if (clustersChanged || ownChanged) {
+      this.#timed("CDS", () =>
+        connection.set("CDS", byName([...cache.clusters(view.clusters), ...cache.own(view.own).clusters])),
+      );
+    }
+    this.#timed("EDS", () => this.#declareEndpoints(entry, view));
+    if (entry.wantedSecrets.size > 0) this.#timed("SDS", () => this.#declareSecrets(entry));
+    if (ownChanged) this.#timed("LDS", () => connection.set("LDS", byName(cache.own(view.own).listeners)));
+    if (view.routes.key !== before?.routes.key) {
+      this.#timed("RDS", () => connection.set("RDS", byName(cache.routes(view.routes))));
+    }
     if (before === undefined) connection.set("ECDS", new Map());
+  }
+
+  #timed(type: ResourceTypeName, work: () => void): void {
+    const startMs = performance.now();
+    work();
+    this.#options.metrics.pushSeconds(type).record((performance.now() - startMs) / 1000);
   }
 
   /**

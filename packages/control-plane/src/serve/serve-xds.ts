@@ -54,9 +54,9 @@ export async function serveXds(
   try {
     const plaintext = xdsAddress && opened(await serveAds({ ...shared, address: xdsAddress, handlers: pusher }));
     if (xdsTlsAddress === undefined || security === undefined) return disposable({ plaintext, tls: undefined }, open);
-    const { authority, metrics, log, tokenKey } = security;
+    const { authority, metrics, log, tokenKey, tracer } = security;
     const server = { ...shared, address: xdsTlsAddress };
-    const proven = { server, handlers: pusher, authority, tokenKeys: [tokenKey], pods, metrics, log };
+    const proven = { server, handlers: pusher, authority, tokenKeys: [tokenKey], pods, metrics, log, tracer };
     return disposable({ plaintext, tls: opened(await serveProvenWorkloads(proven)) }, open);
   } catch (error) {
     await open.disposeAsync();

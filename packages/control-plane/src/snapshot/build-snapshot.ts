@@ -23,8 +23,10 @@ import type {
   MeshVirtualService,
   TlsVersion,
 } from "./mesh-snapshot.ts";
+import { type OverlaidParts, overlayRollouts, type RolloutOverlay } from "./rollout-overlay.ts";
 import type { ResourceReader } from "./resource-reader.ts";
 import { securityPolicies } from "./security-policies.ts";
+import { snapshotTelemetry } from "./telemetry.ts";
 import { serviceWorkloads, type ServiceWorkloads } from "./service-workloads.ts";
 
 /** What a snapshot is made of besides resources. */
@@ -33,6 +35,8 @@ export interface SnapshotOptions {
   readonly fetchedKeys?: ReadonlyMap<string, string> | undefined;
   /** Of issuers of BrowserLogins. */
   readonly discoveredEndpoints?: DiscoveredEndpoints | undefined;
+  /** Where roll-outs stand. */
+  readonly rollouts?: readonly RolloutOverlay[] | undefined;
   /** See `MeshSnapshot.trustDomain`. */
   readonly trustDomain?: string | undefined;
   readonly minimumTls?: TlsVersion | undefined;
@@ -44,10 +48,8 @@ export function buildSnapshot(store: ResourceReader, options: SnapshotOptions = 
   const { fetchedKeys = new Map(), trustDomain, minimumTls } = options;
   const workloads = trustDomain === undefined ? undefined : (options.workloads ?? serviceWorkloads(store, trustDomain));
   const meshConfig = meshConfigOf(store.list("ConfigMap"));
-  const services = inOrder(store.list("Service")).map((service) => ({
-    ...meshService(service, workloads, meshConfig.h2UpgradePolicy),
-    ...exported(service, serviceExportTo(service.metadata.annotations), meshConfig.defaultServiceExportTo),
-  }));
+  const written = writtenRoutes(store, meshConfig, workloads);
+  const { services } = written;
   const peerAuthentications = inOrder(store.list("PeerAuthentication")).map(peerAuthenticationScope);
   const browserLogins = inOrder(store.list("BrowserLogin")).map((resource) =>
     meshBrowserLogin(resource, services, options.discoveredEndpoints ?? new Map()),
@@ -56,13 +58,44 @@ export function buildSnapshot(store: ResourceReader, options: SnapshotOptions = 
   const redactedParameters = meshConfig.redactedQueryParameters;
   const pathNormalization = meshConfig.pathNormalization?.normalization;
   const detectionTimeout = meshConfig.protocolDetectionTimeout;
-  const hostnames = new Set(services.map((service) => service.hostname));
-  const isService = (hostname: string): boolean => hostnames.has(hostname);
+  const routed = overlayRollouts(written, options.rollouts ?? []);
   return deepFreeze({
     ...(trustDomain === undefined ? {} : { trustDomain }),
     ...(minimumTls === undefined ? {} : { minimumTls }),
     services,
     gateways: inOrder(store.list("Gateway")).map(meshGateway),
+    virtualServices: routed.virtualServices,
+    destinationRules: routed.destinationRules,
+    ...securityPolicies(
+      inOrder(store.list("AuthorizationPolicy")),
+      inOrder(store.list("RequestAuthentication")),
+      fetchedKeys,
+    ),
+    ...(browserLogins.length === 0 ? {} : { browserLogins }),
+    ...(authorizers.length === 0 ? {} : { authorizers }),
+    ...snapshotTelemetry(meshConfig, inOrder(store.list("Telemetry")), services),
+    ...(pathNormalization === undefined ? {} : { pathNormalization }),
+    ...(redactedParameters === undefined ? {} : { redactedParameters }),
+    ...(detectionTimeout === undefined ? {} : { protocolDetectionTimeoutMs: parseDuration(detectionTimeout) ?? 0 }),
+    ...(meshConfig.outboundTrafficPolicy?.mode === "REGISTRY_ONLY" ? { registryOnly: true } : {}),
+    ...(peerAuthentications.length === 0 ? {} : { peerAuthentications }),
+  });
+}
+
+/** Services, routes and rules as their authors wrote them, before anything is laid over. */
+export function writtenRoutes(
+  store: ResourceReader,
+  meshConfig: MeshConfig = meshConfigOf(store.list("ConfigMap")),
+  workloads?: ServiceWorkloads,
+): OverlaidParts {
+  const services = inOrder(store.list("Service")).map((service) => ({
+    ...meshService(service, workloads, meshConfig.h2UpgradePolicy),
+    ...exported(service, serviceExportTo(service.metadata.annotations), meshConfig.defaultServiceExportTo),
+  }));
+  const hostnames = new Set(services.map((service) => service.hostname));
+  const isService = (hostname: string): boolean => hostnames.has(hostname);
+  return {
+    services,
     virtualServices: inOrder(store.list("VirtualService")).map((resource) => ({
       ...meshVirtualService(resource, isService),
       ...exported(resource, resource.spec.exportTo, meshConfig.defaultVirtualServiceExportTo),
@@ -71,19 +104,7 @@ export function buildSnapshot(store: ResourceReader, options: SnapshotOptions = 
       ...meshDestinationRule(resource, isService),
       ...exported(resource, resource.spec.exportTo, meshConfig.defaultDestinationRuleExportTo),
     })),
-    ...securityPolicies(
-      inOrder(store.list("AuthorizationPolicy")),
-      inOrder(store.list("RequestAuthentication")),
-      fetchedKeys,
-    ),
-    ...(browserLogins.length === 0 ? {} : { browserLogins }),
-    ...(authorizers.length === 0 ? {} : { authorizers }),
-    ...(pathNormalization === undefined ? {} : { pathNormalization }),
-    ...(redactedParameters === undefined ? {} : { redactedParameters }),
-    ...(detectionTimeout === undefined ? {} : { protocolDetectionTimeoutMs: parseDuration(detectionTimeout) ?? 0 }),
-    ...(meshConfig.outboundTrafficPolicy?.mode === "REGISTRY_ONLY" ? { registryOnly: true } : {}),
-    ...(peerAuthentications.length === 0 ? {} : { peerAuthentications }),
-  });
+  };
 }
 
 function exported(

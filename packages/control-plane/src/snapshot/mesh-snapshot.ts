@@ -5,6 +5,7 @@ import type { PolicyScope, TcpRoute, TlsRoute } from "@tulle/config";
 import type { PathNormalization, PeerAuthenticationScope, PortProtocol, TrafficPolicy } from "@tulle/config";
 import type { MeshAuthorizer } from "./authorizers.ts";
 import type { MeshBrowserLogin } from "./browser-logins.ts";
+import type { MeshTelemetries } from "./telemetry.ts";
 
 export interface MeshPort {
   /** Empty where a Service with one port gives it no name. */
@@ -147,6 +148,8 @@ export interface MeshSnapshot {
   readonly pathNormalization?: PathNormalization;
   /** Parameters of queries whose values stand in no access log; missing = `defaultRedactedParameters`. */
   readonly redactedParameters?: readonly string[];
+  /** Missing where neither resources nor the mesh's configuration say anything of it: Istio's metrics, and a log. */
+  readonly telemetry?: MeshTelemetries;
   /** How long a silent client is waited for where its first bytes tell what it speaks; 0 = for ever; missing = 5 s. */
   readonly protocolDetectionTimeoutMs?: number;
   /** Workloads reach the hosts of the mesh alone; missing where they reach others too. */

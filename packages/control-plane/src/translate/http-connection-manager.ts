@@ -1,13 +1,8 @@
 // The HTTP connection managers of the three kinds of listener, with the settings that Istio gives them.
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import type { Any } from "@bufbuild/protobuf/wkt";
-import {
-  type AccessLog,
-  type AccessLogFilterSchema,
-  AccessLogSchema,
-} from "@tulle/xds/envoy/config/accesslog/v3/accesslog_pb";
+import { VirtualHostSchema } from "@tulle/xds/envoy/config/route/v3/route_components_pb";
 import { RouteConfigurationSchema } from "@tulle/xds/envoy/config/route/v3/route_pb";
-import { StdoutAccessLogSchema } from "@tulle/xds/envoy/extensions/access_loggers/stream/v3/stream_pb";
 import {
   HttpConnectionManager_CodecType,
   HttpConnectionManager_ForwardClientCertDetails,
@@ -15,40 +10,47 @@ import {
   HttpConnectionManagerSchema,
 } from "@tulle/xds/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb";
 import { UuidRequestIdConfigSchema } from "@tulle/xds/envoy/extensions/request_id/uuid/v3/uuid_pb";
-import { defaultRedactedParameters, type PathNormalization } from "@tulle/config";
-import { ReqWithoutQuerySchema } from "@tulle/xds/envoy/extensions/formatter/req_without_query/v3/req_without_query_pb";
+import type { PathNormalization } from "@tulle/config";
 import type { GatewayOwn, InboundPort, SidecarOwn } from "../scope/proxy-view.ts";
+import type { ListenerTelemetry } from "../scope/workload-telemetry.ts";
+import { accessLogs } from "./access-logs.ts";
+import { tracing } from "./tracing.ts";
 import { httpFilters } from "./http-filters.ts";
 import { inboundRoute } from "./http-routes.ts";
 import { adsConfigSource, noTimeout, pack } from "./messages.ts";
 import { inboundClusterName, inboundVirtualHostName } from "../names/resource-names.ts";
 import { peerMetadataHeader } from "./peer-metadata.ts";
+import { withRevision } from "./route-revisions.ts";
+import { requestWindows } from "./shared-windows.ts";
 import { tokenRefusals } from "./token-refusals.ts";
 
 const serverName = "istio-envoy";
 
-/** Istio's default access log (accessLogFormat, Istio 1.25). */
-export const accessLogFormat =
-  `[%START_TIME%] "%REQ(:METHOD)% %REQ(X-ENVOY-ORIGINAL-PATH?:PATH)% %PROTOCOL%" %RESPONSE_CODE% %RESPONSE_FLAGS% ` +
-  `%RESPONSE_CODE_DETAILS% %CONNECTION_TERMINATION_DETAILS% "%UPSTREAM_TRANSPORT_FAILURE_REASON%" %BYTES_RECEIVED% ` +
-  `%BYTES_SENT% %DURATION% %RESP(X-ENVOY-UPSTREAM-SERVICE-TIME)% "%REQ(X-FORWARDED-FOR)%" "%REQ(USER-AGENT)%" ` +
-  `"%REQ(X-REQUEST-ID)%" "%REQ(:AUTHORITY)%" "%UPSTREAM_HOST%" %UPSTREAM_CLUSTER_RAW% %UPSTREAM_LOCAL_ADDRESS% ` +
-  `%DOWNSTREAM_LOCAL_ADDRESS% %DOWNSTREAM_REMOTE_ADDRESS% %REQUESTED_SERVER_NAME% %ROUTE_NAME%\n`;
-
 type ConnectionManagerInit = MessageInitShape<typeof HttpConnectionManagerSchema>;
 
 /** What all three have in common. Streams have no idle limit, since Istio leaves long polls and gRPC streams alone. */
-function base(statPrefix: string, own: OwnSettings): ConnectionManagerInit & { $typeName?: never } {
+function base(
+  placement: "sidecar" | "gateway",
+  statPrefix: string,
+  own: OwnSettings,
+  telemetry: ListenerTelemetry | undefined,
+  windows: Partial<typeof requestWindows> = {},
+): ConnectionManagerInit & { $typeName?: never } {
   return {
     codecType: HttpConnectionManager_CodecType.AUTO,
     statPrefix,
-    accessLog: [accessLog({ redactedParameters: own.redactedParameters ?? defaultRedactedParameters })],
+    accessLog: accessLogs("requests", { telemetry, redactedParameters: own.redactedParameters }),
     streamIdleTimeout: noTimeout(),
     ...pathSettings(own.pathNormalization ?? "BASE"),
-    requestIdExtension: { typedConfig: pack(UuidRequestIdConfigSchema, { useRequestIdForTraceSampling: true }) },
+    requestIdExtension: {
+      typedConfig: pack(UuidRequestIdConfigSchema, {
+        useRequestIdForTraceSampling: telemetry?.tracing?.useRequestId ?? true,
+      }),
+    },
+    ...(telemetry?.tracing === undefined ? {} : { tracing: tracing(telemetry.tracing, placement) }),
     upgradeConfigs: [{ upgradeType: "websocket" }],
     // Of HTTP/2, they come as streams (RFC 8441).
-    http2ProtocolOptions: { allowConnect: true },
+    http2ProtocolOptions: { allowConnect: true, ...windows },
   };
 }
 
@@ -63,7 +65,7 @@ function pathSettings(paths: PathNormalization) {
 }
 
 /** What the proxy's own part of the view says of it. */
-type OwnSettings = Pick<SidecarOwn | GatewayOwn, "security" | "pathNormalization" | "redactedParameters">;
+type OwnSettings = Pick<SidecarOwn | GatewayOwn, "security" | "pathNormalization" | "redactedParameters" | "telemetry">;
 
 /** What goes with the filters that judge requests. */
 function judged({ security }: OwnSettings): Pick<ConnectionManagerInit, "localReplyConfig"> {
@@ -73,7 +75,7 @@ function judged({ security }: OwnSettings): Pick<ConnectionManagerInit, "localRe
 
 export function outboundConnectionManager(statPrefix: string, routeName: string, own: OwnSettings): Any {
   return pack(HttpConnectionManagerSchema, {
-    ...base(statPrefix, own),
+    ...base("sidecar", statPrefix, own, own.telemetry?.client),
     routeSpecifier: { case: "rds", value: { configSource: adsConfigSource(), routeConfigName: routeName } },
     useRemoteAddress: false,
     httpProtocolOptions: { allowAbsoluteUrl: true },
@@ -85,21 +87,20 @@ export function outboundConnectionManager(statPrefix: string, routeName: string,
 
 export function inboundConnectionManager(statPrefix: string, port: InboundPort, own: OwnSettings): Any {
   const name = inboundClusterName(port.targetPort);
+  const host = create(VirtualHostSchema, {
+    name: inboundVirtualHostName(port.servicePort),
+    domains: ["*"],
+    routes: [inboundRoute(port)],
+    // For the metrics of this proxy alone: the application gets what its caller sent.
+    requestHeadersToRemove: [peerMetadataHeader],
+  });
   const routeConfig = create(RouteConfigurationSchema, {
     name,
-    virtualHosts: [
-      {
-        name: inboundVirtualHostName(port.servicePort),
-        domains: ["*"],
-        routes: [inboundRoute(port)],
-        // For the metrics of this proxy alone: the application gets what its caller sent.
-        requestHeadersToRemove: [peerMetadataHeader],
-      },
-    ],
+    virtualHosts: [withRevision(host)],
     validateClusters: false,
   });
   return pack(HttpConnectionManagerSchema, {
-    ...base(statPrefix, own),
+    ...base("sidecar", statPrefix, own, own.telemetry?.server, requestWindows),
     routeSpecifier: { case: "routeConfig", value: routeConfig },
     serverName,
     useRemoteAddress: false,
@@ -128,7 +129,7 @@ export function gatewayConnectionManager(
   isGrpcWeb: boolean,
 ): Any {
   return pack(HttpConnectionManagerSchema, {
-    ...base(statPrefix, own),
+    ...base("gateway", statPrefix, own, own.telemetry?.client),
     routeSpecifier: { case: "rds", value: { configSource: adsConfigSource(), routeConfigName: routeName } },
     serverName,
     useRemoteAddress: true,
@@ -137,46 +138,5 @@ export function gatewayConnectionManager(
     setCurrentClientCertDetails: { subject: true, cert: true, uri: true, dns: true },
     httpFilters: httpFilters("gateway", own, isGrpcWeb),
     ...judged(own),
-  });
-}
-
-/**
- * Where the path stands in the log; Envoy has no way to leave single parameters out, and leaves the query out as a
- * whole.
- */
-const loggedPath = "%REQ(X-ENVOY-ORIGINAL-PATH?:PATH)%";
-const loggedPathWithoutQuery = "%REQ_WITHOUT_QUERY(X-ENVOY-ORIGINAL-PATH?:PATH)%";
-
-interface LogOptions {
-  readonly filter?: MessageInitShape<typeof AccessLogFilterSchema>;
-  /** None where the line has no path. */
-  readonly redactedParameters?: readonly string[];
-}
-
-/** Istio opens the file /dev/stdout, which Linux refuses where standard output is a socket, as under Node's `spawn`. */
-export function accessLog({ filter, redactedParameters = [] }: LogOptions = {}): AccessLog {
-  const isRedacted = redactedParameters.length > 0;
-  const line = isRedacted ? accessLogFormat.replace(loggedPath, loggedPathWithoutQuery) : accessLogFormat;
-  const textFormat = { specifier: { case: "inlineString", value: line } } as const;
-  // Tulle's proxy reads the name; to Envoy it is one like another.
-  const formatter = {
-    name: `tulle.redacted_query:${redactedParameters.join(",")}`,
-    typedConfig: pack(ReqWithoutQuerySchema, {}),
-  };
-  return create(AccessLogSchema, {
-    name: "envoy.access_loggers.stdout",
-    ...(filter === undefined ? {} : { filter }),
-    configType: {
-      case: "typedConfig",
-      value: pack(StdoutAccessLogSchema, {
-        accessLogFormat: {
-          case: "logFormat",
-          value: {
-            format: { case: "textFormatSource", value: textFormat },
-            formatters: isRedacted ? [formatter] : [],
-          },
-        },
-      }),
-    },
   });
 }

@@ -1,6 +1,7 @@
 // The order of HTTP filters, in one table: a filter of the mesh is a row here and a folder in the proxy.
 import { create } from "@bufbuild/protobuf";
 import type { Any } from "@bufbuild/protobuf/wkt";
+import { CorsSchema } from "@tulle/xds/envoy/extensions/filters/http/cors/v3/cors_pb";
 import { FilterConfigSchema as DynamicForwardProxyFilterSchema } from "@tulle/xds/envoy/extensions/filters/http/dynamic_forward_proxy/v3/dynamic_forward_proxy_pb";
 import { FilterConfigSchema as GrpcStatsSchema } from "@tulle/xds/envoy/extensions/filters/http/grpc_stats/v3/config_pb";
 import { GrpcWebSchema } from "@tulle/xds/envoy/extensions/filters/http/grpc_web/v3/grpc_web_pb";
@@ -14,15 +15,17 @@ import type { GatewayOwn, SidecarOwn, WorkloadSecurity } from "../scope/proxy-vi
 import { authorizationActions, authorizationFilter } from "./authorization/authorization-filter.ts";
 import { customHttpFilters } from "./authorization/custom-authorization.ts";
 import { browserLoginFilters } from "./browser-login.ts";
+import { corsFilterName } from "./cors-policy.ts";
 import { hiddenDotSegments } from "./hidden-dot-segments.ts";
 import { jwtAuthentication } from "./jwt-authentication.ts";
 import { pack } from "./messages.ts";
+import { statsConfig } from "./stats-config.ts";
 import { passthroughDnsCache } from "./translate-clusters.ts";
 
 export type FilterPlacement = "inbound" | "outbound" | "gateway";
 
 /** What of a proxy's part of the view its filters depend on. */
-export type JudgedBy = Pick<SidecarOwn | GatewayOwn, "security" | "pathNormalization">;
+export type JudgedBy = Pick<SidecarOwn | GatewayOwn, "security" | "pathNormalization" | "telemetry">;
 
 interface FilterRow {
   readonly placements: readonly FilterPlacement[];
@@ -40,8 +43,10 @@ const filterTable: readonly FilterRow[] = [
     placements: everywhere,
     // Istio's own message, so that Istio's Envoy understands it as well. A client's Host names no service at a
     // gateway. A stock Envoy, which does not have it, skips it.
-    filters: (placement) => {
-      const value = placement === "gateway" ? { disable_host_header_fallback: true } : {};
+    filters: (placement, { telemetry }) => {
+      const stats = statsConfig(placement === "inbound" ? telemetry?.server : telemetry?.client);
+      if (stats === undefined) return [];
+      const value = { ...(placement === "gateway" ? { disable_host_header_fallback: true } : {}), ...stats };
       const config = pack(TypedStructSchema, { typeUrl: "type.googleapis.com/stats.PluginConfig", value });
       return filter("istio.stats", config, { isOptional: true });
     },
@@ -93,6 +98,8 @@ const filterTable: readonly FilterRow[] = [
       return filter("envoy.filters.http.grpc_stats", config);
     },
   },
+  // Its policies stand at routes.
+  { placements: ["outbound", "gateway"], filters: () => filter(corsFilterName, pack(CorsSchema, {})) },
   {
     placements: ["outbound"],
     filters: () => {
@@ -118,11 +125,12 @@ const bySecurity = new WeakMap<WorkloadSecurity, Map<string, readonly HttpFilter
 
 /** `isGrpcWeb`: what is asked of the port is gRPC-Web. */
 export function httpFilters(placement: FilterPlacement, own: JudgedBy, isGrpcWeb = false): HttpFilter[] {
-  const { security, pathNormalization } = own;
+  const { security, pathNormalization, telemetry } = own;
   if (security === undefined) return makeFilters(placement, own, isGrpcWeb);
   let known = bySecurity.get(security);
   if (known === undefined) bySecurity.set(security, (known = new Map()));
-  const key = `${placement} ${pathNormalization} ${isGrpcWeb}`;
+  const { metrics } = (placement === "inbound" ? telemetry?.server : telemetry?.client) ?? {};
+  const key = `${placement} ${pathNormalization} ${isGrpcWeb} ${telemetry === undefined} ${JSON.stringify(metrics)}`;
   let filters = known.get(key);
   if (filters === undefined) known.set(key, (filters = makeFilters(placement, own, isGrpcWeb)));
   return [...filters];

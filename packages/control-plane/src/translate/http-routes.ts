@@ -10,6 +10,7 @@ import {
 import type { InboundPort } from "../scope/proxy-view.ts";
 import type { MeshService, MeshVirtualService } from "../snapshot/mesh-snapshot.ts";
 import { configReference, durationOfMs, istioMetadata, noTimeout } from "./messages.ts";
+import { corsFilterName, corsPolicy } from "./cors-policy.ts";
 import { inboundClusterName, outboundClusterName } from "../names/resource-names.ts";
 import { retryBeforeRequest, retryPolicy } from "./retry-policy.ts";
 import { isCatchAll, routeMatch } from "./route-match.ts";
@@ -45,6 +46,9 @@ export function virtualServiceRoutes(virtualService: MeshVirtualService, context
           config: configReference("virtual-service", virtualService.namespace, virtualService.name),
         }),
         decorator: { operation: operation(rule, context) },
+        ...(rule.corsPolicy === undefined
+          ? {}
+          : { typedPerFilterConfig: { [corsFilterName]: corsPolicy(rule.corsPolicy) } }),
       });
       routes.push(route);
       if (isCatchAll(route.match!)) return routes;

@@ -1,6 +1,6 @@
 // The filter chains of a sidecar's inbound port, by its mode of mutual TLS: which connections it takes, and how it
 // tells them apart (Istio: getFilterChainMatchOptions). A port whose protocol is not named has chains for both.
-import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import { create, type JsonObject, type MessageInitShape } from "@bufbuild/protobuf";
 import {
   type Filter,
   type FilterChain,
@@ -13,7 +13,7 @@ import { TlsInspectorSchema } from "@tulle/xds/envoy/extensions/filters/listener
 import type { Listener } from "@tulle/xds/envoy/config/listener/v3/listener_pb";
 import { HttpInspectorSchema } from "@tulle/xds/envoy/extensions/filters/listener/http_inspector/v3/http_inspector_pb";
 import type { PortMutualTls } from "../scope/proxy-view.ts";
-import { connectionStatsMetadata, durationOfMs, pack } from "./messages.ts";
+import { connectionStats, durationOfMs, pack } from "./messages.ts";
 import {
   downstreamTlsSocket,
   httpServerAlpn,
@@ -41,6 +41,8 @@ export interface InboundOptions {
   readonly mutualTls?: PortMutualTls | undefined;
   /** See `MeshSnapshot`. */
   readonly detectionTimeoutMs?: number | undefined;
+  /** Of connections; undefined where no metrics are kept. */
+  readonly stats: JsonObject | undefined;
 }
 
 /**
@@ -66,7 +68,8 @@ export function inboundFilterChains(filters: PortFilters, options: InboundOption
   ];
   const mayBeSilent = filters.tcp !== undefined && takesPlain && listenerFilters.length > 0;
   return {
-    filterChains: mutualTls === undefined ? plainChains(filters) : mutualTlsChains(filters, mutualTls),
+    filterChains:
+      mutualTls === undefined ? plainChains(filters, options) : mutualTlsChains(filters, mutualTls, options),
     listenerFilters,
     ...(mayBeSilent
       ? { listenerFiltersTimeout: durationOfMs(detectionTimeoutMs), continueOnListenerFiltersTimeout: true }
@@ -74,14 +77,18 @@ export function inboundFilterChains(filters: PortFilters, options: InboundOption
   };
 }
 
-function plainChains({ http, tcp }: PortFilters): FilterChain[] {
+function plainChains({ http, tcp }: PortFilters, { stats }: InboundOptions): FilterChain[] {
   if (tcp === undefined) return [chain(http!, {})];
-  const connections = connectionChain(tcp, {});
+  const connections = connectionChain(tcp, stats, {});
   if (http === undefined) return [connections];
   return [chain(http, { name: "http", filterChainMatch: { applicationProtocols: [...plainHttpAlpn] } }), connections];
 }
 
-function mutualTlsChains({ http, tcp }: PortFilters, { mode, trustDomain, minimumTls }: PortMutualTls): FilterChain[] {
+function mutualTlsChains(
+  { http, tcp }: PortFilters,
+  { mode, trustDomain, minimumTls }: PortMutualTls,
+  { stats }: InboundOptions,
+): FilterChain[] {
   const mesh = (alpn: readonly string[], match: Match) => ({
     name: "mutual-tls",
     filterChainMatch: { transportProtocol: "tls", ...match },
@@ -101,17 +108,17 @@ function mutualTlsChains({ http, tcp }: PortFilters, { mode, trustDomain, minimu
   }
   if (tcp !== undefined) {
     const connectionMatch = detects && mode !== "STRICT" ? offered(meshTcpClientAlpn) : meshMatch;
-    chains.push(connectionChain(tcp, mesh([], connectionMatch)));
+    chains.push(connectionChain(tcp, stats, mesh([], connectionMatch)));
     if (mode !== "STRICT") {
-      chains.push(connectionChain(tcp, { name: "foreign-tls", filterChainMatch: { transportProtocol: "tls" } }));
-      chains.push(connectionChain(tcp, plain({})));
+      chains.push(connectionChain(tcp, stats, { name: "foreign-tls", filterChainMatch: { transportProtocol: "tls" } }));
+      chains.push(connectionChain(tcp, stats, plain({})));
     }
   }
   return chains;
 }
 
-function connectionChain(filters: readonly Filter[], init: ChainInit): FilterChain {
-  return chain(filters, { ...init, metadata: connectionStatsMetadata() });
+function connectionChain(filters: readonly Filter[], stats: JsonObject | undefined, init: ChainInit): FilterChain {
+  return chain(filters, { ...init, ...connectionStats(stats) });
 }
 
 function chain(filters: readonly Filter[], init: ChainInit): FilterChain {

@@ -42,8 +42,9 @@ export function istioMetadata(values: JsonObject): Metadata {
 }
 
 /** Asks this mesh's own proxy for Istio's metrics of the connections of a filter chain; Envoy does not read it. */
-export function connectionStatsMetadata(): Metadata {
-  return create(MetadataSchema, { filterMetadata: { "istio.stats": {} } });
+export function connectionStats(config: JsonObject | undefined): { readonly metadata?: Metadata } {
+  if (config === undefined) return {};
+  return { metadata: create(MetadataSchema, { filterMetadata: { "istio.stats": config } }) };
 }
 
 /** How Istio names the resource that a route or cluster came from. */

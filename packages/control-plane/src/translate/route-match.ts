@@ -92,7 +92,8 @@ function queryMatcher(name: string, value: StringMatch): MessageInitShape<typeof
   return { name, queryParameterMatchSpecifier: { case: "stringMatch", value: stringMatch } };
 }
 
-function stringMatcher(value: StringMatch): MessageInitShape<typeof StringMatcherSchema> | undefined {
+/** Undefined: any value will do. */
+export function stringMatcher(value: StringMatch): MessageInitShape<typeof StringMatcherSchema> | undefined {
   if (value.exact !== undefined) return { matchPattern: { case: "exact", value: value.exact } };
   if (value.prefix !== undefined) return { matchPattern: { case: "prefix", value: value.prefix } };
   // `*` is no regular expression: Istio reads it as "whatever value".

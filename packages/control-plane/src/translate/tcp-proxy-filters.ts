@@ -5,14 +5,20 @@ import { type Filter, FilterSchema } from "@tulle/xds/envoy/config/listener/v3/l
 import { TcpProxySchema } from "@tulle/xds/envoy/extensions/filters/network/tcp_proxy/v3/tcp_proxy_pb";
 import type { ConnectionDestination } from "../scope/gateway-view.ts";
 import type { WorkloadSecurity } from "../scope/proxy-view.ts";
+import type { ListenerTelemetry } from "../scope/workload-telemetry.ts";
 import { networkAuthorizationFilters } from "./authorization/network-authorization.ts";
-import { accessLog } from "./http-connection-manager.ts";
+import { accessLogs } from "./access-logs.ts";
 import { pack } from "./messages.ts";
+
+interface ConnectionsBy {
+  readonly security?: WorkloadSecurity | undefined;
+  readonly telemetry?: ListenerTelemetry | undefined;
+}
 
 export function tcpProxyFilters(
   statPrefix: string,
   destinations: readonly ConnectionDestination[],
-  security: WorkloadSecurity | undefined,
+  { security, telemetry }: ConnectionsBy,
 ): Filter[] {
   const [only] = destinations;
   const clusters = destinations.map(({ cluster: name, weight }) => ({ name, weight }));
@@ -22,7 +28,7 @@ export function tcpProxyFilters(
       destinations.length === 1
         ? { case: "cluster", value: only!.cluster }
         : { case: "weightedClusters", value: { clusters } },
-    accessLog: [accessLog()],
+    accessLog: accessLogs("connections", { telemetry }),
   });
   const proxy = create(FilterSchema, {
     name: "envoy.filters.network.tcp_proxy",

@@ -1,5 +1,6 @@
 // Clusters of token endpoints outside the mesh: the gateway's own calls to OpenID providers elsewhere.
-import { create } from "@bufbuild/protobuf";
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import type { BindConfigSchema } from "@tulle/xds/envoy/config/core/v3/address_pb";
 import {
   type Cluster,
   Cluster_DiscoveryType,
@@ -14,6 +15,12 @@ import { exactName, tlsParams, upstreamTlsSocket } from "./tls-context.ts";
 import { machineRoots } from "./upstream-tls.ts";
 
 const connectTimeoutMs = 10_000;
+
+/** A pod of one machine has a loopback address of its own, from which nothing outside can be reached. */
+export const fromAnyAddress: MessageInitShape<typeof BindConfigSchema> = {
+  sourceAddress: { address: "0.0.0.0", portSpecifier: { case: "portValue", value: 0 } },
+  extraSourceAddresses: [{ address: { address: "::", portSpecifier: { case: "portValue", value: 0 } } }],
+};
 
 /** One for each origin. */
 export function tokenClusters(providers: readonly LoginProvider[]): readonly Cluster[] {
@@ -36,21 +43,18 @@ function tokenCluster(provider: LoginProvider): Cluster {
       clusterName: name,
       endpoints: [{ lbEndpoints: [{ hostIdentifier: { case: "endpoint", value: { address, hostname: host } } }] }],
     },
-    ...(isTls ? { transportSocket: upstreamTlsSocket(tlsOf(host)) } : {}),
-    // A pod of one machine has a loopback address of its own, from which nothing outside can be reached.
-    upstreamBindConfig: {
-      sourceAddress: { address: "0.0.0.0", portSpecifier: { case: "portValue", value: 0 } },
-      extraSourceAddresses: [{ address: { address: "::", portSpecifier: { case: "portValue", value: 0 } } }],
-    },
+    ...(isTls ? { transportSocket: upstreamTlsSocket(publicTls(host)) } : {}),
+    upstreamBindConfig: fromAnyAddress,
   });
 }
 
-/** The certificate has to be one that the machine trusts, for that very host: the client's secret goes there. */
-function tlsOf(host: string) {
+/** The certificate has to be one that the machine trusts, for that very host: secrets of the client go there. */
+export function publicTls(host: string, alpnProtocols: string[] = []) {
   return create(UpstreamTlsContextSchema, {
     sni: host,
     commonTlsContext: {
       tlsParams: tlsParams("TLSV1_2"),
+      alpnProtocols,
       validationContextType: {
         case: "validationContext",
         value: {

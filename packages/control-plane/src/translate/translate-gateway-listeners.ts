@@ -16,8 +16,9 @@ import type { GatewayOwn } from "../scope/proxy-view.ts";
 import { gatewayHttpAlpn, gatewayTls } from "./gateway-tls-context.ts";
 import { gatewayConnectionManager } from "./http-connection-manager.ts";
 import { tlsInspector } from "./inbound-filter-chains.ts";
-import { connectionStatsMetadata, socketAddress } from "./messages.ts";
+import { connectionStats, socketAddress } from "./messages.ts";
 import { gatewayRouteName, listenerName } from "../names/resource-names.ts";
+import { statsConfig } from "./stats-config.ts";
 import { tcpProxyFilters } from "./tcp-proxy-filters.ts";
 import { downstreamTlsSocket, meshClientAlpn } from "./tls-context.ts";
 import { publishedAddresses } from "./translate-listeners.ts";
@@ -67,8 +68,8 @@ function filterChain(own: GatewayOwn, targetPort: number, chain: GatewayChain): 
     filters:
       type === "http"
         ? [httpFilter(own, targetPort, chain.routeName)]
-        : tcpProxyFilters(name, chain.destinations, own.security),
-    ...(type === "tcp" ? { metadata: connectionStatsMetadata() } : {}),
+        : tcpProxyFilters(name, chain.destinations, { ...own, telemetry: own.telemetry?.client }),
+    ...(type === "tcp" ? connectionStats(statsConfig(own.telemetry?.client)) : {}),
     ...(tls === undefined ? {} : { transportSocket: downstreamTlsSocket(gatewayTls(tls, alpn)) }),
   });
 }

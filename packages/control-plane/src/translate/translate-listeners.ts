@@ -5,11 +5,13 @@ import { type AdditionalAddress, AdditionalAddressSchema } from "@tulle/xds/envo
 import { type Listener, ListenerSchema } from "@tulle/xds/envoy/config/listener/v3/listener_pb";
 import { TrafficDirection } from "@tulle/xds/envoy/config/core/v3/base_pb";
 import type { GatewayOwn, InboundPort, SidecarOwn } from "../scope/proxy-view.ts";
-import { accessLog, inboundConnectionManager, outboundConnectionManager } from "./http-connection-manager.ts";
+import { accessLogs } from "./access-logs.ts";
+import { inboundConnectionManager, outboundConnectionManager } from "./http-connection-manager.ts";
 import { type Filter, FilterSchema } from "@tulle/xds/envoy/config/listener/v3/listener_components_pb";
 import { inboundFilterChains, type PortFilters } from "./inbound-filter-chains.ts";
 import { socketAddress } from "./messages.ts";
 import { httpProxyPort, httpProxyRoute, inboundClusterName, listenerName } from "../names/resource-names.ts";
+import { statsConfig } from "./stats-config.ts";
 import { tcpProxyFilters } from "./tcp-proxy-filters.ts";
 
 const httpConnectionManager = "envoy.filters.network.http_connection_manager";
@@ -37,25 +39,20 @@ export function translateOutboundListener(own: SidecarOwn): Listener {
   });
 }
 
-/**
- * Connections that no chain takes, such as plain text at a STRICT port: no request of theirs is ever logged (as Istio).
- */
-const turnedAway: NonNullable<Parameters<typeof accessLog>[0]>["filter"] & object = {
-  filterSpecifier: { case: "responseFlagFilter", value: { flags: ["NR"] } },
-};
-
 /** The pod's own port: the proxy stands in front of the application, which listens elsewhere. */
 export function translateInboundListener(own: SidecarOwn, port: InboundPort): Listener {
   const name = listenerName(own.address, port.targetPort);
+  const logsTurnedAway = port.mutualTls !== undefined && own.telemetry?.withoutListenerLog !== true;
   return create(ListenerSchema, {
     name,
     address: socketAddress(own.address, port.targetPort),
     additionalAddresses: publishedAddresses(own, port.targetPort),
     trafficDirection: TrafficDirection.INBOUND,
-    accessLog: port.mutualTls === undefined ? [] : [accessLog({ filter: turnedAway })],
+    accessLog: logsTurnedAway ? accessLogs("turned away", { telemetry: own.telemetry?.server }) : [],
     ...inboundFilterChains(inboundFilters(own, port, name), {
       mutualTls: port.mutualTls,
       detectionTimeoutMs: own.protocolDetectionTimeoutMs,
+      stats: statsConfig(own.telemetry?.server),
     }),
   });
 }
@@ -69,7 +66,9 @@ function inboundFilters(own: SidecarOwn, port: InboundPort, listener: string): P
   return {
     ...(isHttp(port.protocol) ? { http: [manager()] } : {}),
     ...(passesConnections(port.protocol)
-      ? { tcp: tcpProxyFilters(cluster, [{ cluster, weight: 1 }], own.security) }
+      ? {
+          tcp: tcpProxyFilters(cluster, [{ cluster, weight: 1 }], { ...own, telemetry: own.telemetry?.server }),
+        }
       : {}),
   };
 }

@@ -3,7 +3,6 @@
 import { type EncodedResource, encodeResource } from "@tulle/xds";
 import { ClusterSchema } from "@tulle/xds/envoy/config/cluster/v3/cluster_pb";
 import { ListenerSchema } from "@tulle/xds/envoy/config/listener/v3/listener_pb";
-import { RouteConfigurationSchema } from "@tulle/xds/envoy/config/route/v3/route_pb";
 import type { ClustersSection, OwnSection, RoutesSection } from "../scope/proxy-view.ts";
 import {
   type OutboundCluster,
@@ -15,9 +14,11 @@ import {
   translatePassthrough,
 } from "./translate-clusters.ts";
 import { httpProxyPort } from "../names/resource-names.ts";
+import { encodeRoutes } from "./route-revisions.ts";
 import { translateGatewayRoutes } from "./translate-gateway-routes.ts";
 import { translateGatewayListeners } from "./translate-gateway-listeners.ts";
 import { translateInboundListener, translateOutboundListener } from "./translate-listeners.ts";
+import { outsideCluster } from "./provider-services.ts";
 import { tokenClusters } from "./token-clusters.ts";
 import { translateSniCluster } from "./sni-clusters.ts";
 import { translateSidecarRoutes } from "./translate-sidecar-routes.ts";
@@ -59,13 +60,16 @@ export function translateRoutes(section: RoutesSection): readonly EncodedResourc
     section.type === "sidecar"
       ? [translateSidecarRoutes(section)]
       : section.ports.map((port) => translateGatewayRoutes(section, port));
-  return routes.map((each) => encodeResource(RouteConfigurationSchema, each));
+  return routes.map(encodeRoutes);
 }
 
 export function translateOwn(section: OwnSection): OwnResources {
   if (section.type === "router") {
     const listeners = translateGatewayListeners(section);
-    return { clusters: [], listeners: listeners.map((each) => encodeResource(ListenerSchema, each)) };
+    return {
+      clusters: outsideClusters(section),
+      listeners: listeners.map((each) => encodeResource(ListenerSchema, each)),
+    };
   }
   // The workload's port of that number is the proxy's own: its Service leads to the proxy, which answers 404.
   const inbound = section.inbound.filter((port) => port.protocol !== "udp" && port.targetPort !== httpProxyPort);
@@ -74,9 +78,17 @@ export function translateOwn(section: OwnSection): OwnResources {
     ...inbound.map((port) => translateInboundListener(section, port)),
   ];
   return {
-    clusters: inbound.map((port) => encodeResource(ClusterSchema, translateInboundCluster(section, port))),
+    clusters: [
+      ...inbound.map((port) => encodeResource(ClusterSchema, translateInboundCluster(section, port))),
+      ...outsideClusters(section),
+    ],
     listeners: listeners.map((each) => encodeResource(ListenerSchema, each)),
   };
+}
+
+/** Of hosts outside the mesh that traces and logs go to. */
+function outsideClusters({ telemetry }: OwnSection): readonly EncodedResource[] {
+  return (telemetry?.outside ?? []).map((target) => encodeResource(ClusterSchema, outsideCluster(target)));
 }
 
 export function byName(resources: readonly EncodedResource[]): ResourceMap {

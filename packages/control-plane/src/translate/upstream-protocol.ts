@@ -10,6 +10,7 @@ import type { PortTrafficPolicy } from "../scope/port-traffic-policy.ts";
 import type { MeshService } from "../snapshot/mesh-snapshot.ts";
 import type { commonHttpOptions } from "./cluster-limits.ts";
 import { durationOfMs, pack } from "./messages.ts";
+import { answerWindows } from "./shared-windows.ts";
 
 const speaksHttp2: ReadonlySet<PortProtocol> = new Set(["http2", "grpc", "grpc-web"]);
 
@@ -76,10 +77,11 @@ export interface ProtocolSettings {
 /** HTTP/1.1 is what a cluster speaks by itself. */
 export function protocolOptions(
   protocol: UpstreamProtocol,
-  { names, common, http2 = {} }: ProtocolSettings = {},
+  { names, common, http2: limits }: ProtocolSettings = {},
 ): Cluster["typedExtensionProtocolOptions"] {
   const hasNames = protocol !== "tcp" && names !== undefined && (names.autoSni || names.autoSanValidation);
   const isHttp1 = protocol === "http1" || protocol === "tcp";
+  const http2 = { ...answerWindows, ...limits };
   if (isHttp1 && !hasNames && common === undefined) return {};
   const protocolConfig = isHttp1
     ? { case: "httpProtocolOptions" as const, value: {} }

@@ -79,6 +79,7 @@ async function setStage(
     proxy: "tulle",
     proxyConfig: { problems: [] },
     proxyMemoryBytes: undefined,
+    mergedMetrics: undefined,
     containers: [container],
     folder: undefined,
     terminationGraceMs: 5000,

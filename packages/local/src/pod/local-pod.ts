@@ -256,7 +256,8 @@ export class LocalPod implements ProgramOwner {
     // As in #leave: the caller sees that it restarts before it hears of the change.
     await Promise.resolve();
     proxy.goDown();
-    await this.#becomeQuiet();
+    // What came is answered while it drains.
+    await this.#listener.withdrawn(this);
     if (!this.leaving) proxy.process.restart(terminationDrainMs(this.plan) + proxyStopGraceMs);
   }
 

@@ -6,6 +6,9 @@ import {
   decideInjection,
   type Deployment,
   type Injection,
+  mergesMetrics,
+  metricsAnnotations,
+  type MetricsAnnotations,
   type Namespace,
   type PodSpec,
   type Probe,
@@ -54,6 +57,8 @@ export interface PodPlan {
   readonly proxyConfig: ProxyConfig;
   /** What the proxy may use; undefined = no limit is given. */
   readonly proxyMemoryBytes: number | undefined;
+  /** Where the application has metrics that its agent is to serve with its own. */
+  readonly mergedMetrics: MetricsAnnotations | undefined;
   readonly containers: readonly ContainerPlan[];
   /** Folder that commands are relative to, when it is not that of the instance. */
   readonly folder: string | undefined;
@@ -81,6 +86,8 @@ export interface PlanSettings {
   readonly publishedPorts: readonly string[];
   /** Whether the program is there that Envoy stands for. */
   readonly hasEnvoy: boolean;
+  /** The mesh's enablePrometheusMerge. */
+  readonly mergesMetrics: boolean;
 }
 
 /** `namespace` is undefined when no manifest defines it; it has no labels then. */
@@ -125,6 +132,10 @@ export function planPods(deployment: Deployment, namespace: Namespace | undefine
     proxy,
     proxyConfig,
     proxyMemoryBytes,
+    mergedMetrics:
+      injection === "sidecar" && mergesMetrics(annotations, settings.mergesMetrics)
+        ? metricsAnnotations(annotations)
+        : undefined,
     // The gateway template's container is the proxy itself; the sidecar's process is all that such a pod runs.
     containers: injection === "gateway" ? [] : planContainers(template.spec, annotations, problems),
     folder,

@@ -84,6 +84,9 @@ export function sidecarSpec(
         TULLE_OWN_USER_PORTS: ownUserPorts.join(","),
         TULLE_OWN_USER_RANGE: settings.addressRange,
         TULLE_PROXY_MEMORY_LIMIT_BYTES: String(plan.proxyMemoryBytes ?? 0),
+        ...(plan.mergedMetrics === undefined
+          ? {}
+          : { ISTIO_PROMETHEUS_ANNOTATIONS: JSON.stringify(plan.mergedMetrics) }),
         ...(plan.proxyConfig.drainMs === undefined
           ? {}
           : { TULLE_LISTENER_DRAIN_MS: String(plan.proxyConfig.drainMs) }),

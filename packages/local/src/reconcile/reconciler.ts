@@ -11,6 +11,7 @@ import {
   type Kind,
   keyOf,
   keyText,
+  meshConfigOf,
   secretKeys,
   secretValue,
   type ApiClient,
@@ -287,7 +288,8 @@ export class Reconciler implements PodListener {
     const ports = this.#ports.forPod({ namespace: deployment.metadata.namespace, labels });
     const publishedPorts = ports.map(({ hostPort, targetPort }) => `${hostPort}:${targetPort}`);
     const { proxy, hasEnvoy } = this.#options;
-    return planPods(deployment, namespace, { proxy, hasEnvoy, publishedPorts });
+    const { enablePrometheusMerge: mergesMetrics = true } = meshConfigOf(this.#watch?.list("ConfigMap") ?? []);
+    return planPods(deployment, namespace, { proxy, hasEnvoy, publishedPorts, mergesMetrics });
   }
 
   #rollOut(deployment: Deployment, plan: PodPlan): void {

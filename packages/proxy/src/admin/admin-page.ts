@@ -1,4 +1,5 @@
 // What an admin path gets and gives. Pages are functions on it, so that tests ask them without a socket.
+import type { IncomingHttpHeaders } from "node:http";
 import type { Logging, MetricRegistry } from "@tulle/telemetry";
 import type { AccessLogFiles } from "../access-log/access-log-file.ts";
 import type { ListenerHost } from "../listener/listener-host.ts";
@@ -22,12 +23,17 @@ export interface AdminTargets {
 export interface AdminResponse {
   readonly status: number;
   readonly contentType: string;
-  readonly body: string;
+  /** Pieces are written as they come, and requests are served between them. */
+  readonly body: string | Iterable<string>;
   /** Runs once the response has left. */
   readonly afterwards?: () => void;
 }
 
-export type AdminHandler = (query: URLSearchParams, targets: AdminTargets) => AdminResponse | Promise<AdminResponse>;
+export type AdminHandler = (
+  query: URLSearchParams,
+  targets: AdminTargets,
+  headers: IncomingHttpHeaders,
+) => AdminResponse | Promise<AdminResponse>;
 
 export interface AdminPage {
   readonly path: string;

@@ -9,6 +9,7 @@ import { text } from "./admin-page.ts";
 import { OwnUserGate } from "../own-user/own-user-gate.ts";
 import { foreignPageFault } from "./foreign-page.ts";
 import { adminPage, helpText } from "./pages.ts";
+import { sendPieces } from "./send-pieces.ts";
 
 // Not by an import, which reads every export and so loads fetch's library (ARCHITECTURE.md, "What makes it start
 // quickly").
@@ -80,7 +81,7 @@ async function answer(request: IncomingMessage, targets: AdminTargets): Promise<
   if (method !== "GET" && method !== "HEAD" && method !== "POST") {
     return text(`Method ${method} not allowed.`, 405);
   }
-  return page.handle(await parameters(page, request, url), targets);
+  return page.handle(await parameters(page, request, url), targets, request.headers);
 }
 
 /** A form's fields count as parameters, as in Envoy. */
@@ -99,11 +100,17 @@ async function parameters(page: AdminPage, request: IncomingMessage, url: URL): 
 }
 
 function send(request: IncomingMessage, response: ServerResponse, result: AdminResponse): void {
-  response.writeHead(result.status, {
+  const headers = {
     "content-type": result.contentType,
     "cache-control": "no-cache, max-age=0",
     "x-content-type-options": "nosniff",
     server: "envoy",
-  });
-  response.end(request.method === "HEAD" ? undefined : result.body, result.afterwards);
+  };
+  const { body } = result;
+  if (typeof body !== "string" && request.method !== "HEAD") {
+    void sendPieces(request, response, { status: result.status, headers, pieces: body });
+    return;
+  }
+  response.writeHead(result.status, headers);
+  response.end(typeof body === "string" && request.method !== "HEAD" ? body : undefined, result.afterwards);
 }

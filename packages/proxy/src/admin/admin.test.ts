@@ -166,6 +166,9 @@ for (const [method, target] of [
   ["GET", "/stats?filter=^cluster.app.upstream_rq_timeout$&format=json"],
   ["GET", "/stats?filter=*"],
   ["GET", "/stats?filter=^http.ingress.downstream_rq_time$"],
+  ["GET", "/stats?filter=^http.ingress.downstream_rq_time$&histogram_buckets=cumulative"],
+  ["GET", "/stats?filter=^http.ingress.downstream_rq_time$&histogram_buckets=none&format=json"],
+  ["GET", "/stats/prometheus?histogram_buckets=disjoint"],
 ] as const) {
   test(`${method} ${target} answers as Envoy does`, async () => {
     const ours = comparable(await ask(proxy.adminAddress!.port, method, target));
@@ -227,6 +230,20 @@ test("Prometheus text has the proxy's counters with Envoy's names", async () => 
     body,
     /^envoy_http_downstream_rq_xx\{envoy_response_code_class="2",envoy_http_conn_manager_prefix="ingress"\} 0$/m,
   );
+});
+
+test("OpenMetrics and gzip, where they are asked for", async () => {
+  const { port } = proxy.adminAddress!;
+  const headers = { accept: "application/openmetrics-text;version=1.0.0,text/plain;q=0.5", "accept-encoding": "gzip" };
+  const answer = await fetch(`http://127.0.0.1:${port}/stats/prometheus`, { headers });
+  assert.match(answer.headers.get("content-type")!, /^application\/openmetrics-text; version=1\.0\.0/);
+  assert.equal(answer.headers.get("content-encoding"), "gzip");
+  const text = await answer.text();
+  assert.match(text, /\n# EOF\n$/);
+  assert.match(text, /^envoy_cluster_upstream_rq_total\{envoy_cluster_name="app"\} 0$/m);
+  const plain = await ask(port, "GET", "/stats/prometheus", { "accept-encoding": "gzip;q=0" });
+  assert.match(plain.body, /^# TYPE envoy_/m);
+  assert.doesNotMatch(plain.body, /EOF/);
 });
 
 test("a page of another site may not change anything", async () => {

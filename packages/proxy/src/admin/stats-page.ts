@@ -1,10 +1,17 @@
 // `/stats` and `/stats/prometheus`: every counter, gauge and histogram under Envoy's names.
-import { Histogram, type Metric, type Series, Text } from "@tulle/telemetry";
+import type { IncomingHttpHeaders } from "node:http";
+import {
+  expositionFormat,
+  expositionTypes,
+  Histogram,
+  type Metric,
+  quantile,
+  type Series,
+  shownQuantiles,
+  Text,
+} from "@tulle/telemetry";
 import { RE2JS } from "re2js";
 import { type AdminPage, type AdminResponse, type AdminTargets, parameter, text } from "./admin-page.ts";
-
-/** Envoy's quantiles of histograms. */
-const quantiles = [0, 25, 50, 75, 90, 95, 99, 99.5, 99.9, 100] as const;
 
 type NameFilter = (name: string) => boolean;
 
@@ -26,29 +33,35 @@ function wasUsed(metric: Metric): boolean {
   return metric instanceof Text ? metric.value !== "" : metric.value !== 0;
 }
 
-/** The value below which `percent` of the recorded ones lie, interpolated within its bucket. */
-function quantile(histogram: Histogram, percent: number): number {
-  const rank = (histogram.count * percent) / 100;
-  let below = 0;
-  for (const [index, count] of histogram.bucketCounts.entries()) {
-    if (count > 0 && below + count >= rank) {
-      const lower = index === 0 ? 0 : histogram.bounds[index - 1]!;
-      const upper = histogram.bounds[index] ?? lower;
-      return lower + (upper - lower) * ((rank - below) / count);
-    }
-    below += count;
-  }
-  return 0;
-}
-
 function quantileText(histogram: Histogram): string {
   if (histogram.count === 0) return "No recorded values";
-  return quantiles
+  return shownQuantiles
     .map((percent) => {
       const value = Number(quantile(histogram, percent).toPrecision(6));
       return `P${percent}(${value},${value})`;
     })
     .join(" ");
+}
+
+/** Which values of `histogram_buckets` there are for which format; `summary` is Envoy's `none`, too. */
+const bucketModes = ["cumulative", "disjoint", "summary", "none"] as const;
+type BucketMode = (typeof bucketModes)[number];
+
+function bucketMode(query: URLSearchParams): BucketMode | undefined | AdminResponse {
+  const asked = parameter(query, "histogram_buckets");
+  const mode = bucketModes.find((known) => known === asked);
+  if (asked === undefined || mode !== undefined) return mode;
+  return text("usage: /stats?histogram_buckets=(cumulative|disjoint|summary)\n", 400);
+}
+
+/** In Envoy's pairs: of the last interval, which is not told apart here, and of all time. */
+function buckets({ bounds, bucketCounts }: Histogram, mode: "cumulative" | "disjoint"): readonly [number, number][] {
+  let sum = 0;
+  return bounds.map((bound, index) => {
+    const own = bucketCounts[index]!;
+    sum += own;
+    return [bound, mode === "cumulative" ? sum : own];
+  });
 }
 
 interface NamedSeries {
@@ -76,57 +89,95 @@ const typeNames: Readonly<Record<Series["type"], string>> = {
   text: "TextReadouts",
 };
 
-function valueText(metric: Metric): string {
-  if (metric instanceof Histogram) return quantileText(metric);
+function histogramValue(histogram: Histogram, mode: BucketMode | undefined): string {
+  if (histogram.count === 0 || (mode !== "cumulative" && mode !== "disjoint")) return quantileText(histogram);
+  return buckets(histogram, mode)
+    .map(([bound, count]) => `B${bound}(${count},${count})`)
+    .join(" ");
+}
+
+function valueText(metric: Metric, mode: BucketMode | undefined): string {
+  if (metric instanceof Histogram) return histogramValue(metric, mode);
   return metric instanceof Text ? `"${metric.value}"` : String(metric.value);
 }
 
-function statsText(series: readonly NamedSeries[]): AdminResponse {
+function statsText(series: readonly NamedSeries[], mode: BucketMode | undefined): AdminResponse {
   const texts = series.filter(({ metric }) => metric instanceof Text);
   const plain = series.filter(({ metric }) => !(metric instanceof Histogram) && !(metric instanceof Text));
   const histograms = series.filter(({ metric }) => metric instanceof Histogram);
   const lines = [...texts, ...plain, ...histograms].map(({ name, metric }) => {
-    return `${name}: ${valueText(metric)}\n`;
+    return `${name}: ${valueText(metric, mode)}\n`;
   });
   return text(lines.join(""));
 }
 
-function statsJson(series: readonly NamedSeries[]): AdminResponse {
+function statsJson(series: readonly NamedSeries[], mode: BucketMode | undefined): AdminResponse {
   const stats: unknown[] = [];
-  const computed: unknown[] = [];
+  const histograms: { readonly name: string; readonly metric: Histogram }[] = [];
   for (const { name, metric } of series) {
-    if (!(metric instanceof Histogram)) {
-      stats.push({ name, value: metric.value });
-      continue;
-    }
-    const values = quantiles.map((percent) => {
-      const cumulative = metric.count === 0 ? null : quantile(metric, percent);
-      return { cumulative, interval: cumulative };
-    });
-    computed.push({ name, values });
+    if (metric instanceof Histogram) histograms.push({ name, metric });
+    else stats.push({ name, value: metric.value });
   }
-  if (computed.length > 0) {
-    stats.push({ histograms: { supported_quantiles: quantiles, computed_quantiles: computed } });
+  if (histograms.length > 0) {
+    const isInBuckets = mode === "cumulative" || mode === "disjoint";
+    stats.push({ histograms: isInBuckets ? bucketsJson(histograms, mode) : quantilesJson(histograms) });
   }
   return { status: 200, contentType: "application/json", body: JSON.stringify({ stats }) };
 }
 
-function prometheus(query: URLSearchParams, { metrics }: AdminTargets, accepts: NameFilter): AdminResponse {
+type NamedHistograms = readonly { readonly name: string; readonly metric: Histogram }[];
+
+function quantilesJson(histograms: NamedHistograms): unknown {
+  const computed = histograms.map(({ name, metric }) => {
+    const values = shownQuantiles.map((percent) => {
+      const cumulative = metric.count === 0 ? null : quantile(metric, percent);
+      return { cumulative, interval: cumulative };
+    });
+    return { name, values };
+  });
+  return { supported_quantiles: shownQuantiles, computed_quantiles: computed };
+}
+
+function bucketsJson(histograms: NamedHistograms, mode: "cumulative" | "disjoint"): unknown {
+  return histograms.map(({ name, metric }) => ({
+    name,
+    buckets: buckets(metric, mode).map(([bound, count]) => ({
+      upper_bound: bound,
+      interval: count,
+      cumulative: count,
+    })),
+  }));
+}
+
+function prometheus(
+  query: URLSearchParams,
+  { metrics }: AdminTargets,
+  accepts: NameFilter,
+  headers: IncomingHttpHeaders,
+): AdminResponse {
+  const mode = bucketMode(query);
+  if (typeof mode === "object") return mode;
+  if (mode === "disjoint") return text("unsupported prometheus histogram bucket mode", 400);
   const usedOnly = query.has("usedonly");
-  const filter = parameter(query, "filter");
-  const all = filter === undefined && !usedOnly;
-  const body = all
-    ? metrics.renderPrometheus()
-    : metrics.renderPrometheus(
-        (series) => accepts(series.statName ?? series.name) && (!usedOnly || wasUsed(series.metric)),
-      );
-  return { status: 200, contentType: "text/plain; version=0.0.4; charset=utf-8", body };
+  const isFiltered = usedOnly || parameter(query, "filter") !== undefined;
+  const format = expositionFormat(headers.accept);
+  const body = metrics.pieces({
+    format,
+    hasTexts: query.has("text_readouts"),
+    ...((mode === "none" || mode === "summary") && { buckets: "summary" }),
+    ...(isFiltered && {
+      accepts: (series) => accepts(series.statName ?? series.name) && (!usedOnly || wasUsed(series.metric)),
+    }),
+  });
+  return { status: 200, contentType: expositionTypes[format], body };
 }
 
 const parameters: AdminPage["parameters"] = [
   ["usedonly", "Only include stats that have been written by system since restart"],
   ["filter", "Regular expression (Google re2) for filtering stats"],
   ["invert_filter", "Invert the filter regex"],
+  ["histogram_buckets", "Histogram bucket display mode; One of (cumulative, disjoint, summary)"],
+  ["text_readouts", "Render text_readouts as new gaugues with value 0 (increases Prometheus data size)"],
 ];
 
 export const statsPage: AdminPage = {
@@ -137,16 +188,18 @@ export const statsPage: AdminPage = {
     ["format", "Format to use; One of (text, json, prometheus)"],
     ["type", "Stat types to include.; One of (All, Counters, Histograms, Gauges, TextReadouts)"],
   ],
-  handle: (query, targets) => {
+  handle: (query, targets, headers) => {
     const accepts = nameFilter(query);
     if (typeof accepts !== "function") return accepts;
+    const mode = bucketMode(query);
+    if (typeof mode === "object") return mode;
     switch (parameter(query, "format") ?? "text") {
       case "text":
-        return statsText(selected(query, targets, accepts));
+        return statsText(selected(query, targets, accepts), mode);
       case "json":
-        return statsJson(selected(query, targets, accepts));
+        return statsJson(selected(query, targets, accepts), mode);
       case "prometheus":
-        return prometheus(query, targets, accepts);
+        return prometheus(query, targets, accepts, headers);
       default:
         return text("usage: /stats?format=(json|prometheus|text)\n\n", 400);
     }
@@ -157,8 +210,8 @@ export const prometheusPage: AdminPage = {
   path: "/stats/prometheus",
   help: "print server stats in prometheus format",
   parameters,
-  handle: (query, targets) => {
+  handle: (query, targets, headers) => {
     const accepts = nameFilter(query);
-    return typeof accepts === "function" ? prometheus(query, targets, accepts) : accepts;
+    return typeof accepts === "function" ? prometheus(query, targets, accepts, headers) : accepts;
   },
 };

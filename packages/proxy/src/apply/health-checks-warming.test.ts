@@ -5,7 +5,7 @@ import http from "node:http";
 import type net from "node:net";
 import { type TestContext, test } from "node:test";
 import { systemClock } from "@tulle/timing";
-import { Logging } from "@tulle/telemetry";
+import { Logging, MetricRegistry } from "@tulle/telemetry";
 import { ClusterSchema } from "@tulle/xds/envoy/config/cluster/v3/cluster_pb";
 import { ClusterLoadAssignmentSchema } from "@tulle/xds/envoy/config/endpoint/v3/endpoint_pb";
 import { waitFor } from "../../../../tests/tools/processes.ts";
@@ -57,6 +57,7 @@ function stage(t: TestContext) {
     listenerHost: {} as ListenerHost,
     healthChecks: new CheckQueue(dataPath),
     drainTimeMs: 0,
+    metrics: new MetricRegistry(),
   });
   let warm = 0;
   const clusters = new AppliedClusters({

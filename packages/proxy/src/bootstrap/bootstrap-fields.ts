@@ -2,7 +2,7 @@
 // compiled.
 import { BootstrapSchema } from "@tulle/xds/envoy/config/bootstrap/v3/bootstrap_pb";
 import { checkedMessage } from "../fields/checked-message.ts";
-import { type FieldRows, noTracing, socketTuning, systemResolver } from "../fields/field-row.ts";
+import { type FieldRows, socketTuning, systemResolver } from "../fields/field-row.ts";
 import { sharedFields } from "../fields/shared-fields.ts";
 import { overloadFields } from "../overload/overload-fields.ts";
 
@@ -17,7 +17,7 @@ const bootstrapFields: FieldRows = {
       stats_flush_interval: "statistics only",
       stats_flush_on_admin: "statistics only",
       stats_eviction_interval: "statistics only",
-      stats_config: "counters carry Envoy's default tags of their own accord",
+      stats_config: "counters carry Envoy's default tags; where those are off, by the names that stats_tags give them",
       watchdog: "Envoy's own threads",
       watchdogs: "Envoy's own threads",
       enable_dispatcher_stats: "statistics only",
@@ -34,7 +34,7 @@ const bootstrapFields: FieldRows = {
     },
     warned: {
       stats_sinks: "statistics are read from the admin interface",
-      tracing: noTracing,
+      tracing: "each connection manager has a provider of its own",
       layered_runtime: "no runtime key is read",
       dns_resolution_config: systemResolver,
       typed_dns_resolver_config: systemResolver,

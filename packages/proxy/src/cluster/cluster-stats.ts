@@ -2,6 +2,7 @@
 // `envoy_cluster_upstream_rq_total{envoy_cluster_name}` for Prometheus.
 import type { MetricRegistry } from "@tulle/telemetry";
 import { type Counters, counterGroup, type Gauges, gaugeGroup, type StatScope } from "../stats/stat-description.ts";
+import { AnswerStats } from "./answer-stats.ts";
 
 /** Envoy's name without prefix, by our field; `rq_2xx` and its kin get the response class as a label. */
 const counters = {
@@ -20,7 +21,8 @@ const counters = {
   upstreamRequestPendingOverflow: "upstream_rq_pending_overflow",
   upstreamRequestActiveOverflow: "upstream_rq_active_overflow",
   upstreamRequestsPendingTotal: "upstream_rq_pending_total",
-  upstreamRequestResets: "upstream_rq_rx_reset",
+  upstreamRequestRemoteResets: "upstream_rq_rx_reset",
+  upstreamRequestLocalResets: "upstream_rq_tx_reset",
   upstreamRequestMaxDurationReached: "upstream_rq_max_duration_reached",
   upstreamConnectionsTotal: "upstream_cx_total",
   upstreamConnectFailures: "upstream_cx_connect_fail",
@@ -29,6 +31,10 @@ const counters = {
   upstreamConnectAttemptsExceeded: "upstream_cx_connect_attempts_exceeded",
   upstreamConnectionOverflow: "upstream_cx_overflow",
   upstreamConnectionsMaxDuration: "upstream_cx_max_duration_reached",
+  upstreamConnectionsMaxRequests: "upstream_cx_max_requests",
+  upstreamConnectionsIdleTimeout: "upstream_cx_idle_timeout",
+  /** By GOAWAY. */
+  upstreamConnectionsCloseNotify: "upstream_cx_close_notify",
   upstreamBytesReceived: "upstream_cx_rx_bytes_total",
   upstreamBytesSent: "upstream_cx_tx_bytes_total",
   upstreamProtocolErrors: "upstream_cx_protocol_error",
@@ -49,7 +55,9 @@ const gauges = {
 } as const;
 
 /** Counters of `cluster.<name>.…` that the data path adds to; resolved once when the cluster is compiled. */
-export type ClusterStats = Counters<typeof counters> & Gauges<typeof gauges>;
+export interface ClusterStats extends Counters<typeof counters>, Gauges<typeof gauges> {
+  readonly answers: AnswerStats;
+}
 
 export function clusterScope(observabilityName: string): StatScope {
   return { root: "cluster", name: observabilityName, label: "envoy_cluster_name" };
@@ -57,5 +65,8 @@ export function clusterScope(observabilityName: string): StatScope {
 
 export function makeClusterStats(metrics: MetricRegistry, observabilityName: string): ClusterStats {
   const scope = clusterScope(observabilityName);
-  return { ...counterGroup(metrics, scope, counters), ...gaugeGroup(metrics, scope, gauges) };
+  const counted = counterGroup(metrics, scope, counters);
+  const { upstreamRequests2xx, upstreamRequests3xx, upstreamRequests4xx, upstreamRequests5xx } = counted;
+  const byClass = [undefined, upstreamRequests2xx, upstreamRequests3xx, upstreamRequests4xx, upstreamRequests5xx];
+  return { ...counted, ...gaugeGroup(metrics, scope, gauges), answers: new AnswerStats(metrics, scope, byClass) };
 }

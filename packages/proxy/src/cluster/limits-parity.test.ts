@@ -1,13 +1,14 @@
-// Outlier detection and circuit breakers: the same scenarios through this proxy and through a stock Envoy. Each
-// scenario has a cluster of its own in front of hosts that answer as it says; what clients got, what each host saw,
-// flags and counters are compared with one another and with what is expected.
+// Outlier detection and circuit breakers: the same scenarios through this proxy and through a stock Envoy, with clients
+// of HTTP/1.1 and of HTTP/2. Each scenario has a cluster of its own in front of hosts that answer as it says; what
+// clients got, what each host saw, flags and counters are compared with one another and with what is expected.
 import assert from "node:assert/strict";
 import fs from "node:fs";
 import http from "node:http";
-import type net from "node:net";
+import net from "node:net";
 import os from "node:os";
 import path from "node:path";
 import { after, before, describe, test } from "node:test";
+import { exchangeStream, type HttpVersion, versions } from "../../../../tests/tools/http2-client.ts";
 import { freePort, waitFor } from "../../../../tests/tools/processes.ts";
 import { countersOf, type Side, startEnvoy, startOurs } from "../testing/parity-pair.ts";
 import { extension, fileAccessLog, loopback, router, staticCluster } from "../testing/envoy-json.ts";
@@ -374,7 +375,9 @@ const sharing: readonly Pick<Scenario, "hosts" | "cluster" | "route">[] = [
   { hosts: ["hang"], cluster: { alt_stat_name: "shared", ...breakers({ max_requests: 1 }) } },
   { hosts: [200], cluster: { alt_stat_name: "shared", ...breakers({ max_requests: 1 }) } },
 ];
-const all = [...scenarios, ...sharing];
+/** Each has a listener and a cluster of its own. */
+const cases = versions.flatMap((version) => scenarios.map((scenario) => ({ ...scenario, version })));
+const all = [...cases, ...sharing];
 
 function bootstrap(logPath: string, hosts: readonly Hosts[]): string {
   const logOf = (index: number): object => fileAccessLog(logPath, `${index} %RESPONSE_CODE% %RESPONSE_FLAGS%\n`);
@@ -410,6 +413,15 @@ function bootstrap(logPath: string, hosts: readonly Hosts[]): string {
   });
 }
 
+const clients: Readonly<Record<HttpVersion, (port: number) => Promise<number>>> = {
+  "HTTP/1.1": request,
+  async "HTTP/2"(port) {
+    const headers = { ":method": "GET", ":scheme": "http", ":authority": "a", ":path": "/" };
+    const answer = await exchangeStream(net.connect(port, "127.0.0.1"), "connect", { headers, body: [] });
+    return answer?.status ?? 0;
+  },
+};
+
 function request(port: number): Promise<number> {
   return new Promise((resolve, reject) => {
     const sent = http.get({ host: "127.0.0.1", port, agent: false, headers: { host: "a" } }, (response) => {
@@ -426,12 +438,13 @@ function logged(file: string, index: number): string[] {
 }
 
 async function play(index: number, side: Side, hosts: Hosts): Promise<Outcome> {
-  const { requests, repeatsAfterReturn = false, expected } = scenarios[index]!;
+  const { requests, repeatsAfterReturn = false, expected, version } = cases[index]!;
   const port = side.ports.get(`s${index}`)!;
+  const ask = clients[version];
   let count = 0;
   const inTurn = async (times: number): Promise<void> => {
     for (let turn = 0; turn < times; turn += 1) {
-      await request(port);
+      await ask(port);
       // Envoy ejects on its main thread, which has done so once it has answered this.
       await gaugeOf(side, index, "outlier_detection.ejections_active");
     }
@@ -450,15 +463,15 @@ async function play(index: number, side: Side, hosts: Hosts): Promise<Outcome> {
     count = held + waiting + refused;
     const answers: Promise<number>[] = [];
     for (let number = 1; number <= held; number += 1) {
-      answers.push(request(port));
+      answers.push(ask(port));
       await waitFor(() => hosts.seen[0] === number, { what: "a request at the host" });
     }
     for (let number = 1; number <= waiting; number += 1) {
-      answers.push(request(port));
+      answers.push(ask(port));
       const gauge = "upstream_rq_pending_active";
       await waitFor(async () => (await gaugeOf(side, index, gauge)) === number, { what: "a request that waits" });
     }
-    for (let number = 1; number <= refused; number += 1) answers.push(request(port));
+    for (let number = 1; number <= refused; number += 1) answers.push(ask(port));
     const refusals = await Promise.all(answers.slice(held + waiting));
     assert.deepEqual(
       refusals,
@@ -548,8 +561,8 @@ describe("limits of a cluster, on both proxies", () => {
     fs.rmSync(folder, { recursive: true });
   });
 
-  for (const [index, scenario] of scenarios.entries()) {
-    test(scenario.name, async () => {
+  for (const [index, scenario] of cases.entries()) {
+    test(`${scenario.name}, ${scenario.version}`, async () => {
       for (const { name, side, hosts } of sides) {
         const outcome = await play(index, side, hosts[index]!);
         assert.deepEqual(
@@ -562,10 +575,10 @@ describe("limits of a cluster, on both proxies", () => {
 
   test("clusters that share their statistics have limits of their own", async () => {
     for (const { name, side, hosts } of sides) {
-      const [heldHosts] = hosts.slice(scenarios.length);
-      const held = request(side.ports.get(`s${scenarios.length}`)!);
+      const [heldHosts] = hosts.slice(cases.length);
+      const held = request(side.ports.get(`s${cases.length}`)!);
       await waitFor(() => heldHosts!.seen[0] === 1, { what: "a request at the host" });
-      assert.equal(await request(side.ports.get(`s${scenarios.length + 1}`)!), 200, name);
+      assert.equal(await request(side.ports.get(`s${cases.length + 1}`)!), 200, name);
       heldHosts!.letGo();
       assert.equal(await held, 200);
     }

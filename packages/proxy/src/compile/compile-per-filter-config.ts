@@ -22,7 +22,7 @@ export function compilePerFilterConfigs(
   if (names.length === 0) return above;
   const merged = new Map(above);
   for (const name of names) {
-    const value = compileOne(name, configs[name]!, place.key("", name), problems);
+    const value = compileOne(name, configs[name]!, above.get(name), place.key("", name), problems);
     // A filter that is off by itself is on where a route says anything of it.
     merged.set(enablementKey(name), true);
     if (value !== undefined) merged.set(name, value);
@@ -49,7 +49,7 @@ function unwrap(any: Any, place: Place, problems: Problems): Unwrapped {
   return { isOptional, isDisabled, isEmpty: config?.typeUrl === "", config: unwrapTypedConfig(config) };
 }
 
-function compileOne(name: string, any: Any, place: Place, problems: Problems): unknown {
+function compileOne(name: string, any: Any, above: unknown, place: Place, problems: Problems): unknown {
   let unwrapped: Unwrapped;
   try {
     unwrapped = unwrap(any, place, problems);
@@ -65,7 +65,7 @@ function compileOne(name: string, any: Any, place: Place, problems: Problems): u
     return undefined;
   }
   const filter = filterOfRouteType(config.typeUrl);
-  if (filter?.compileRoute !== undefined) return filter.compileRoute(config, place, problems);
+  if (filter?.compileRoute !== undefined) return filter.compileRoute(config, place, problems, above);
   const message = `Didn't find a registered implementation for type: '${config.typeUrl.replace(/^.*\//, "")}'`;
   if (isOptional) problems.warning(place, message);
   else problems.error(place, message);

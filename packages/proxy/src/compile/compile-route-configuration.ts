@@ -1,7 +1,7 @@
 // A route configuration into the route table that requests are matched with (config.route.v3.RouteConfiguration).
 import type { RouteConfiguration } from "@tulle/xds/envoy/config/route/v3/route_pb";
 import type { RequestHead } from "../http/message.ts";
-import type { RouteMatch, RouteTable } from "../route/route-table.ts";
+import type { Route, RouteMatch, RouteTable } from "../route/route-table.ts";
 import { VirtualHostIndex } from "../route/virtual-host-index.ts";
 import { checkFields } from "../fields/check-fields.ts";
 import { compilePerFilterConfigs } from "./compile-per-filter-config.ts";
@@ -85,6 +85,10 @@ class CompiledRouteTable implements RouteTable {
     if (host === undefined) return undefined;
     current.restart(random, dynamicMetadata);
     return host.match(request, current);
+  }
+
+  virtualHostMetadata(authority: string): Route["metadata"] | undefined {
+    return this.#index.find(authority)?.metadata;
   }
 
   /** Whether what holds for this table holds for another one with these settings. */

@@ -2,8 +2,7 @@
 // here once; only cluster_header makes an action for a request, and keeps it.
 import { readFileSync } from "node:fs";
 import type { Duration } from "@bufbuild/protobuf/wkt";
-import type { DataSource } from "@tulle/xds/envoy/config/core/v3/base_pb";
-import { RoutingPriority } from "@tulle/xds/envoy/config/core/v3/base_pb";
+import { type DataSource, RoutingPriority } from "@tulle/xds/envoy/config/core/v3/base_pb";
 import {
   type Route as RouteMessage,
   type RouteAction as RouteActionMessage,
@@ -29,6 +28,7 @@ import {
 import type { CompileScope } from "../fields/compile-scope.ts";
 import { durationMs } from "../fields/duration.ts";
 import { requestHeader } from "../http/read-header.ts";
+import { compileSpanRules } from "../tracing/compile-route-tracing.ts";
 import type { Place, Problems } from "../fields/problems.ts";
 
 /** Envoy's default of RouteAction.timeout. */
@@ -43,6 +43,7 @@ export interface RouteParent {
   readonly scope: CompileScope;
   readonly problems: Problems;
   readonly virtualHostName: string;
+  readonly virtualHostMetadata: Route["virtualHostMetadata"];
   /** Most specific first: virtual host, then route configuration. */
   readonly levels: readonly HeaderLevel[];
   readonly mostSpecificWins: boolean;
@@ -81,7 +82,7 @@ export class CompiledRoute {
   }
 }
 
-const noMetadata: Route["metadata"] = {};
+export const noMetadata: Route["metadata"] = {};
 
 export function compileRoute(message: RouteMessage, parent: RouteParent, place: Place): CompiledRoute {
   const { scope, problems } = parent;
@@ -100,6 +101,8 @@ export function compileRoute(message: RouteMessage, parent: RouteParent, place: 
   const route: Route = {
     name: message.name,
     metadata: message.metadata?.filterMetadata ?? noMetadata,
+    ...compileSpanRules(message, scope, place, problems),
+    virtualHostMetadata: parent.virtualHostMetadata,
     perFilterConfig,
   };
   const build: RouteBuild = { parent, route, levels, prefixLength: match.prefixLength };

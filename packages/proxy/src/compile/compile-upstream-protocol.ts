@@ -4,7 +4,7 @@ import type { Cluster } from "@tulle/xds/envoy/config/cluster/v3/cluster_pb";
 import type { Http1ProtocolOptions, Http2ProtocolOptions } from "@tulle/xds/envoy/config/core/v3/protocol_pb";
 import type { HttpProtocolOptions } from "@tulle/xds/envoy/extensions/upstreams/http/v3/http_protocol_options_pb";
 import type { AutoServerName, UpstreamProtocolChoice } from "../cluster/cluster.ts";
-import type { Http2Options } from "../codec/http2/http2-options.ts";
+import { defaultUpstreamHttp2Options, type Http2Options } from "../codec/http2/http2-options.ts";
 import { compileHttp2Options } from "../fields/compile-http2-options.ts";
 import { durationMs } from "../fields/duration.ts";
 import type { Place, Problems } from "../fields/problems.ts";
@@ -48,7 +48,7 @@ export function compileUpstreamProtocol(message: Cluster, place: Place, problems
     maxRequestsPerConnection: common?.maxRequestsPerConnection ?? message.maxRequestsPerConnection ?? 0,
     enableTrailers: http1Options(options, message)?.enableTrailers ?? false,
     protocol: protocolOf(options, message),
-    http2: compileHttp2Options(http2?.options, http2?.place ?? place, problems),
+    http2: compileHttp2Options(http2?.options, defaultUpstreamHttp2Options, http2?.place ?? place, problems),
     autoServerName: autoServerName(options, message, place, problems),
   };
 }

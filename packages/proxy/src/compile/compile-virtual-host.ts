@@ -5,14 +5,14 @@ import {
   VirtualHost_TlsRequirementType as TlsRequirement,
 } from "@tulle/xds/envoy/config/route/v3/route_components_pb";
 import type { RequestHead } from "../http/message.ts";
-import type { RouteMatch } from "../route/route-table.ts";
+import type { Route as RouteOfTable, RouteMatch } from "../route/route-table.ts";
 import { checkFields } from "../fields/check-fields.ts";
 import { type PerFilterConfigs, compilePerFilterConfigs } from "./compile-per-filter-config.ts";
 import { httpsLocation } from "./compile-redirect.ts";
 import { compileRetryPolicy } from "./compile-retry-policy.ts";
 import type { MatchContext } from "../fields/compile-route-match.ts";
 import { compileHeaderLevel, type HeaderLevel } from "./compile-header-level.ts";
-import { type CompiledRoute, type RouteParent, compileRoute } from "./compile-route.ts";
+import { type CompiledRoute, type RouteParent, compileRoute, noMetadata } from "./compile-route.ts";
 import type { CompileScope } from "../fields/compile-scope.ts";
 import { type Sliced, runAtOnce } from "./in-slices.ts";
 import { type KnownShapes, maxRoutesCompiledLate } from "./known-shapes.ts";
@@ -36,13 +36,22 @@ export interface TableBuild {
   readonly known: KnownShapes | undefined;
 }
 
+type RouteMetadata = RouteOfTable["metadata"];
+
 /** How a virtual host answers. */
 class HostRoutes {
+  readonly metadata: RouteMetadata;
   readonly #routes: RouteList;
   readonly #httpsRedirect: RouteMatch | undefined;
   readonly #otherwise: RouteMatch | undefined;
 
-  constructor(routes: readonly CompiledRoute[], httpsRedirect: RouteMatch | undefined, otherwise?: RouteMatch) {
+  constructor(
+    metadata: RouteMetadata,
+    routes: readonly CompiledRoute[],
+    httpsRedirect: RouteMatch | undefined,
+    otherwise?: RouteMatch,
+  ) {
+    this.metadata = metadata;
     this.#routes = new RouteList(routes);
     this.#httpsRedirect = httpsRedirect;
     this.#otherwise = otherwise;
@@ -97,6 +106,11 @@ export class CompiledVirtualHost {
     return this.#routes.match(request, context);
   }
 
+  /** Of a host that has just been asked for a match. */
+  get metadata(): RouteMetadata {
+    return this.#routes?.metadata ?? noMetadata;
+  }
+
   /**
    * Whether `source` is what this was compiled from; from now on this one's bytes are held, and not those of a message
    * of long ago.
@@ -131,12 +145,21 @@ function compileLate(name: string, source: VirtualHostSource, build: TableBuild)
     name,
     reason,
   });
-  return new HostRoutes([], undefined, refusal(name));
+  return new HostRoutes(noMetadata, [], undefined, refusal(name));
+}
+
+/** Of answers that are the virtual host's own. */
+function ownRoute(virtualHostMetadata: RouteMetadata): RouteOfTable {
+  return { name: "", metadata: noMetadata, virtualHostMetadata, perFilterConfig: new Map() };
+}
+
+function metadataOf({ metadata }: VirtualHost): RouteMetadata {
+  return metadata?.filterMetadata ?? noMetadata;
 }
 
 function refusal(virtualHostName: string): RouteMatch {
   return {
-    route: { name: "", metadata: {}, perFilterConfig: new Map() },
+    route: ownRoute(noMetadata),
     virtualHostName,
     action: { type: "direct", status: 503, body: Buffer.alloc(0), finalizeResponse: () => undefined },
   };
@@ -213,7 +236,7 @@ function* buildVirtualHost(
     compiledRoutes.push(compileRouteAt(host.route(index), index, parent, place));
     yield undefined;
   }
-  const routes = new HostRoutes(compiledRoutes, httpsRedirectOf(message, place, problems));
+  const routes = new HostRoutes(parent.virtualHostMetadata, compiledRoutes, httpsRedirectOf(message, place, problems));
   const { name, domains } = message;
   const { clusterNames, readsFiles } = parent;
   return { name, domains, clusterNames, routes, readsFiles, hasWarnings: problems.list.length > problemCount };
@@ -233,6 +256,7 @@ function compileParent(host: VirtualHost, routeCount: number, build: TableBuild,
     scope,
     problems,
     virtualHostName: host.name,
+    virtualHostMetadata: metadataOf(host),
     levels: [compileHeaderLevel(host, scope, place, problems), build.level],
     mostSpecificWins: build.mostSpecificWins,
     perFilterConfigs: compilePerFilterConfigs(
@@ -262,7 +286,7 @@ function httpsRedirectOf(host: VirtualHost, place: Place, problems: Problems): R
     return undefined;
   }
   return {
-    route: { name: "", metadata: {}, perFilterConfig: new Map() },
+    route: ownRoute(metadataOf(host)),
     virtualHostName: host.name,
     action: { type: "redirect", status: 301, location: httpsLocation, finalizeResponse: () => {} },
   };

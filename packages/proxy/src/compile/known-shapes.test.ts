@@ -88,6 +88,11 @@ const longText = "x".repeat(5000);
 const long = (count: number, of: (index: number) => Bytes): Bytes[] =>
   Array.from({ length: count }, (_, index) => of(index));
 
+/** typed_per_filter_config, of a filter that nobody knows and that is optional. */
+const filterConfig = "type.googleapis.com/envoy.config.route.v3.FilterConfig";
+const optional = field(2, field(1, field(1, "type.googleapis.com/no.such")), [0x10, 0x01]);
+const unknownFilter = field(13, field(1, "x"), field(2, field(1, filterConfig), optional));
+
 const shapes: readonly {
   readonly name: string;
   readonly learned: Bytes;
@@ -328,8 +333,8 @@ const shapes: readonly {
   },
   {
     name: "a route with a warning",
-    learned: host([prefixed("/a"), to("a"), field(15)]),
-    asked: host([prefixed("/b"), to("b"), field(15)]),
+    learned: host([prefixed("/a"), to("a"), unknownFilter]),
+    asked: host([prefixed("/b"), to("b"), unknownFilter]),
     isKnown: false,
   },
 ];
@@ -534,6 +539,9 @@ function changeTexts(virtualHost: VirtualHost): { readonly hasOddText: boolean }
   };
   virtualHost.name = other(virtualHost.name);
   virtualHost.domains = virtualHost.domains.map(other);
+  for (const values of Object.values(virtualHost.metadata?.filterMetadata ?? {})) {
+    for (const [key, value] of Object.entries(values)) if (typeof value === "string") values[key] = other(value);
+  }
   for (const route of virtualHost.routes) {
     const { match, action, decorator } = route;
     if (route.name !== "") route.name = other(route.name);

@@ -6,9 +6,10 @@ import {
 } from "@tulle/xds/envoy/config/route/v3/route_components_pb";
 import { RouteConfigurationSchema } from "@tulle/xds/envoy/config/route/v3/route_pb";
 import { checkedMessage } from "../fields/checked-message.ts";
-import { type FieldRows, noTracing } from "../fields/field-row.ts";
+import type { FieldRows } from "../fields/field-row.ts";
 import { matcherFields } from "../fields/matchers/matcher-fields.ts";
 import { sharedFields } from "../fields/shared-fields.ts";
+import { customTagFields, routeTracingFields } from "../tracing/tracing-fields.ts";
 
 const headerChanges =
   "request_headers_to_add request_headers_to_remove response_headers_to_add response_headers_to_remove";
@@ -26,9 +27,8 @@ export const routeFields: FieldRows = {
     harmless: { virtual_clusters: "statistics only", rate_limits: noRateLimit },
   },
   "envoy.config.route.v3.Route": {
-    used: `name match route redirect direct_response metadata typed_per_filter_config ${headerChanges}`,
-    harmless: { decorator: "names a trace span", stat_prefix: "statistics only" },
-    warned: { tracing: noTracing },
+    used: `name match route redirect direct_response metadata typed_per_filter_config tracing decorator ${headerChanges}`,
+    harmless: { stat_prefix: "statistics only" },
   },
   "envoy.config.route.v3.RouteAction": {
     used: `cluster cluster_header weighted_clusters cluster_not_found_response_code prefix_rewrite regex_rewrite
@@ -68,7 +68,7 @@ export const routeFields: FieldRows = {
   "envoy.config.route.v3.FilterConfig": { used: "config is_optional", told: "disabled" },
 };
 
-const tables = [routeFields, matcherFields, sharedFields] as const;
+const tables = [routeFields, matcherFields, sharedFields, customTagFields, routeTracingFields] as const;
 
 export const routeConfigurationMessage = checkedMessage(RouteConfigurationSchema, ...tables);
 export const virtualHostMessage = checkedMessage(VirtualHostSchema, ...tables);

@@ -4,6 +4,7 @@ import type { JsonObject } from "@bufbuild/protobuf";
 import type { AccessLog as AccessLogMessage } from "@tulle/xds/envoy/config/accesslog/v3/accesslog_pb";
 import type { SubstitutionFormatString } from "@tulle/xds/envoy/config/core/v3/substitution_format_string_pb";
 import { FileAccessLogSchema } from "@tulle/xds/envoy/extensions/access_loggers/file/v3/file_pb";
+import { OpenTelemetryAccessLogConfigSchema } from "@tulle/xds/envoy/extensions/access_loggers/open_telemetry/v3/logs_service_pb";
 import {
   StderrAccessLogSchema,
   StdoutAccessLogSchema,
@@ -12,10 +13,16 @@ import { type TextFormat, compileJsonFormat, compileTextFormat } from "../format
 import type { AccessLog } from "../access-log/access-log.ts";
 import type { CompileScope, LogFile } from "./compile-scope.ts";
 import { compileFormatString } from "./compile-format-string.ts";
-import { compileLogCondition } from "./compile-log-condition.ts";
+import { type LogCondition, compileLogCondition } from "./compile-log-condition.ts";
 import type { Place, Problems } from "./problems.ts";
 import { decodeTypedConfig, typeUrlOf, unwrapTypedConfig } from "./typed-config.ts";
-import { fileAccessLogMessage, stderrAccessLogMessage, stdoutAccessLogMessage } from "./access-log-fields.ts";
+import { compileOtlpAccessLog } from "./compile-otlp-access-log.ts";
+import {
+  fileAccessLogMessage,
+  otlpAccessLogMessage,
+  stderrAccessLogMessage,
+  stdoutAccessLogMessage,
+} from "./access-log-fields.ts";
 
 /** Envoy's default (docs: configuration/observability/access_log/usage, "Default Format String"). */
 const defaultAccessLogFormat =
@@ -34,9 +41,10 @@ export function compileAccessLog(
   place: Place,
   problems: Problems,
 ): AccessLog | undefined {
-  const target = compileTarget(message, scope, place, problems);
   const accepts = message.filter && compileLogCondition(message.filter, scope, place.field("filter"), problems);
+  const target = compileTarget(message, scope, place, problems);
   if (target === undefined || problems.hasErrors) return undefined;
+  if ("log" in target) return accepts === undefined ? target : filtered(target, accepts);
   let file: LogFile;
   try {
     file = scope.openAccessLog(target.path);
@@ -54,12 +62,20 @@ export function compileAccessLog(
   };
 }
 
+function filtered(target: AccessLog, accepts: LogCondition): AccessLog {
+  return {
+    log: (info) => {
+      if (accepts(info, info.response)) target.log(info);
+    },
+  };
+}
+
 function compileTarget(
   message: AccessLogMessage,
   scope: CompileScope,
   place: Place,
   problems: Problems,
-): LogTarget | undefined {
+): LogTarget | AccessLog | undefined {
   const config = message.configType.case === "typedConfig" ? unwrapTypedConfig(message.configType.value) : undefined;
   const at = place.field("typed_config");
   switch (config?.typeUrl) {
@@ -80,6 +96,10 @@ function compileTarget(
         path: isStdout ? "/dev/stdout" : "/dev/stderr",
         format: logFormat(format, scope, at.field("log_format"), problems),
       };
+    }
+    case typeUrlOf(OpenTelemetryAccessLogConfigSchema): {
+      const otlp = decodeTypedConfig(otlpAccessLogMessage, config, at, problems);
+      return otlp && compileOtlpAccessLog(otlp, scope, at, problems);
     }
     default:
       problems.error(

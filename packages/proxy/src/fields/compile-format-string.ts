@@ -1,4 +1,5 @@
 // The format of a log's line or of an answer's body (config.core.v3.SubstitutionFormatString).
+import type { TypedExtensionConfig } from "@tulle/xds/envoy/config/core/v3/extension_pb";
 import type { SubstitutionFormatString } from "@tulle/xds/envoy/config/core/v3/substitution_format_string_pb";
 import type { FormatEnvironment } from "../format/operator.ts";
 import { type TextFormat, compileJsonFormat, compileTextFormat } from "../format/substitution-format.ts";
@@ -8,6 +9,7 @@ import type { Place, Problems } from "./problems.ts";
 const knownFormatters = new Set([
   "type.googleapis.com/envoy.extensions.formatter.req_without_query.v3.ReqWithoutQuery",
   "type.googleapis.com/envoy.extensions.formatter.metadata.v3.Metadata",
+  "type.googleapis.com/envoy.extensions.formatter.cel.v3.Cel",
 ]);
 
 /**
@@ -16,6 +18,24 @@ const knownFormatters = new Set([
  */
 const redactedPrefix = "tulle.redacted_query:";
 
+/** The environment in which formats with these formatters are compiled. */
+export function formattersScope(
+  formatters: readonly TypedExtensionConfig[],
+  environment: FormatEnvironment,
+  place: Place,
+  problems: Problems,
+): FormatEnvironment {
+  for (const [index, { name, typedConfig }] of formatters.entries()) {
+    if (knownFormatters.has(typedConfig?.typeUrl ?? "")) continue;
+    problems.error(place.field("formatters", index), `formatter '${name}' is not supported`);
+  }
+  const redacted = formatters.find(({ name }) => name.startsWith(redactedPrefix))?.name;
+  if (redacted === undefined) return environment;
+  const names = redacted.slice(redactedPrefix.length).toLowerCase().split(",");
+  const { environment: variables, hostname } = environment;
+  return { environment: variables, hostname, redactedParameters: new Set(names) };
+}
+
 /** Missing values are `-`, or nothing with `omit_empty_values`. */
 export function compileFormatString(
   message: SubstitutionFormatString,
@@ -23,16 +43,7 @@ export function compileFormatString(
   place: Place,
   problems: Problems,
 ): TextFormat {
-  const redacted = message.formatters.find(({ name }) => name.startsWith(redactedPrefix))?.name;
-  const names = redacted?.slice(redactedPrefix.length).toLowerCase().split(",");
-  const scope: FormatEnvironment =
-    names === undefined
-      ? environment
-      : { environment: environment.environment, hostname: environment.hostname, redactedParameters: new Set(names) };
-  for (const [index, formatter] of message.formatters.entries()) {
-    if (knownFormatters.has(formatter.typedConfig?.typeUrl ?? "")) continue;
-    problems.error(place.field("formatters", index), `formatter '${formatter.name}' is not supported`);
-  }
+  const scope = formattersScope(message.formatters, environment, place, problems);
   const missing = message.omitEmptyValues ? "" : "-";
   const format = message.format;
   switch (format.case) {

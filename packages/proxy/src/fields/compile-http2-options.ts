@@ -1,15 +1,16 @@
 // `Http2ProtocolOptions` of a connection manager or a cluster.
 import type { Http2ProtocolOptions, KeepaliveSettings } from "@tulle/xds/envoy/config/core/v3/protocol_pb";
-import { defaultHttp2Options, type Http2KeepAlive, type Http2Options } from "../codec/http2/http2-options.ts";
+import type { Http2KeepAlive, Http2Options } from "../codec/http2/http2-options.ts";
 import { durationMs } from "./duration.ts";
 import type { Place, Problems } from "./problems.ts";
 
 export function compileHttp2Options(
   message: Http2ProtocolOptions | undefined,
+  fallback: Http2Options,
   place: Place,
   problems: Problems,
 ): Http2Options {
-  if (message === undefined) return defaultHttp2Options;
+  if (message === undefined) return fallback;
   const within = (field: string, value: number | undefined, least: number, most: number): void => {
     if (value === undefined || (value >= least && value <= most)) return;
     problems.error(place.field(field), `value must be inside range [${least}, ${most}]`);
@@ -25,7 +26,6 @@ export function compileHttp2Options(
   );
   within("max_outbound_frames", message.maxOutboundFrames, 1, 0xffff_ffff);
   within("max_outbound_control_frames", message.maxOutboundControlFrames, 1, 0xffff_ffff);
-  const fallback = defaultHttp2Options;
   const keepAlive = compileKeepAlive(message.connectionKeepalive, place, problems);
   return {
     headerTableBytes: message.hpackTableSize ?? fallback.headerTableBytes,

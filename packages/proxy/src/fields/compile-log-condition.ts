@@ -71,6 +71,9 @@ export function compileLogCondition(
       const share = percent === undefined ? 0 : fractionOf(percent);
       return () => scope.random() < share;
     }
+    case "traceableFilter":
+      // As Envoy: of all that is traced, what somebody has forced.
+      return ({ traceReason }) => traceReason === "service_forced";
     case "notHealthCheckFilter":
       // Nothing marks a request as a health check here, so every request passes.
       return () => true;

@@ -1,5 +1,6 @@
 // What compilation needs besides the resource: where names lead, where metrics and access logs go, and the process's
 // surroundings. One scope a proxy; `detachedScope` makes one without side effects for the explain command and tests.
+import type { Node } from "@tulle/xds/envoy/config/core/v3/base_pb";
 import { Logging, MetricRegistry } from "@tulle/telemetry";
 import type { AccessLogFile } from "../access-log/access-log-file.ts";
 import type { Cluster } from "../cluster/cluster.ts";
@@ -8,10 +9,17 @@ import { type DnsLookup, systemDnsLookup } from "../cluster/dns-lookup.ts";
 import type { FormatEnvironment } from "../format/operator.ts";
 import type { RouteTable } from "../route/route-table.ts";
 import { type Slot, SlotTable } from "../runtime/slot.ts";
+import { OtlpExporters } from "../upstream/otlp-exporter.ts";
 import { type SecretSlot, type SecretSource, SecretSlotTable } from "../tls/secret-slot.ts";
 
 /** Takes whole lines. */
 export type LogFile = Pick<AccessLogFile, "write">;
+
+export interface NodeNames {
+  readonly id: string;
+  readonly cluster: string;
+  readonly zone: string;
+}
 
 export interface CompileScope extends FormatEnvironment {
   /** The slot of that name, made when it is asked for the first time. */
@@ -25,6 +33,10 @@ export interface CompileScope extends FormatEnvironment {
   readonly logging: Logging;
   /** @throws when the file cannot be opened. */
   openAccessLog(path: string): LogFile;
+  /** What sends spans, log records and metrics. */
+  readonly exporters: OtlpExporters;
+  /** What the proxy is to its control plane. */
+  readonly node: NodeNames;
   readonly lookup: DnsLookup;
   /** In [0, 1): load balancers. */
   readonly random: () => number;
@@ -36,6 +48,8 @@ export interface CompileScope extends FormatEnvironment {
    * Clusters of the bootstrap, which streams of configuration may go to; undefined = nothing is known of a bootstrap.
    */
   readonly staticClusterNames?: ReadonlySet<string> | undefined;
+  /** The bootstrap's, for expressions. */
+  readonly bootstrapNode?: Node | undefined;
 }
 
 /** A scope of its own: names lead to empty slots, logs and metrics stay in it. */
@@ -51,6 +65,8 @@ export function detachedScope(overrides: Partial<CompileScope> = {}): CompileSco
     metrics: new MetricRegistry(),
     logging: new Logging({ sink: () => {} }),
     openAccessLog: () => ({ write: () => {} }),
+    exporters: new OtlpExporters(),
+    node: { id: "", cluster: "", zone: "" },
     lookup: systemDnsLookup,
     random: Math.random,
     clock: systemClock,

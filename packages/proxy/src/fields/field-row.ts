@@ -22,7 +22,6 @@ export interface WholeRow {
 /** Rows by the message's full name; a text is a row that has only `used`. */
 export type FieldRows = Readonly<Record<string, FieldRow | WholeRow | string>>;
 
-export const noTracing = "tracing is not built yet";
 export const socketTuning = "performance of sockets only";
 export const systemResolver = "the system's resolver is used";
 export const oneVersion = "there is one version";

@@ -45,6 +45,7 @@ export const sharedFields: FieldRows = {
     harmless: { watch_modify: "every change in the directory is looked at" },
   },
   [`${core}.HttpUri`]: "uri cluster timeout",
+  [`${core}.HttpService`]: { used: "http_uri request_headers_to_add", warned: { formatters: "values are made once" } },
   [`${core}.RetryPolicy`]: "retry_back_off num_retries retry_on",
   [`${core}.BackoffStrategy`]: {
     used: "base_interval",

@@ -14,6 +14,8 @@ export interface CompiledOperator {
   readonly value: FormatValue;
   /** JSON formats write it as a number. */
   readonly isNumber: boolean;
+  /** Where the value may be of any type: its JSON. */
+  readonly json?: FormatValue;
 }
 
 /** What operators read that does not belong to a request. */
@@ -21,7 +23,8 @@ export interface FormatEnvironment {
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly hostname: string;
   /**
-   * Where REQ_WITHOUT_QUERY leaves out the values of these parameters alone, not the whole query; names in lower case.
+   * Parameters of queries whose values no operator shows; names in lower case. REQ_WITHOUT_QUERY then leaves out these
+   * alone, not the whole query.
    */
   readonly redactedParameters?: ReadonlySet<string>;
 }

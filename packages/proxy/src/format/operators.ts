@@ -1,79 +1,18 @@
-// The table of operators of Envoy's substitution format (docs: configuration/observability/access_log). What the proxy
-// cannot know yet (traces) is a missing value; an operator that is not in the table is an error.
-import { grpcStatus, grpcStatusName } from "../http/grpc-status.ts";
+// The table of operators of Envoy's substitution format (docs: configuration/observability/access_log). An operator
+// that is in no table is an error.
 import { randomUUID } from "node:crypto";
-import { grpcMessagesKey, grpcMessagesText } from "../http/grpc-messages.ts";
-import { withoutControlCharacters } from "../http/header-value.ts";
+import { compileExpression } from "../cel/compile-expression.ts";
+import { grpcStatus, grpcStatusName } from "../http/grpc-status.ts";
 import { type ResponseFlag, connectionFlagsText, responseFlagsText } from "../http/response-flags.ts";
-import type { CompiledOperator, FormatValue, OperatorCompiler } from "./operator.ts";
-import { redactQuery } from "./redact-query.ts";
-import { compileTimeFormat, isoTime } from "./start-time.ts";
+import { allAddressOperators } from "./address-operators.ts";
+import { metadataOperators } from "./metadata-operators.ts";
+import { number, ofOptional, text } from "./operator-makers.ts";
+import type { CompiledOperator, FormatEnvironment, FormatValue, OperatorCompiler } from "./operator.ts";
+import { redactText } from "./redact-query.ts";
+import { requestOperators } from "./request-operators.ts";
+import { timeOperators } from "./time-operators.ts";
 import { tlsOperators } from "./tls-operators.ts";
-
-const text = (value: FormatValue): OperatorCompiler => {
-  return (argument) => (argument === undefined ? { value, isNumber: false } : { error: "takes no argument" });
-};
-
-const number = (value: FormatValue): OperatorCompiler => {
-  return (argument) => (argument === undefined ? { value, isNumber: true } : { error: "takes no argument" });
-};
-
-/** A value that nothing here gives. */
-const missing: OperatorCompiler = () => ({ value: () => undefined, isNumber: false });
-
-function optionalText(value: string | undefined): string | undefined {
-  return value === undefined || value === "" ? undefined : value;
-}
-
-function withoutPort(address: string | undefined): string | undefined {
-  if (address === undefined || address.startsWith("/")) return address;
-  const colon = address.lastIndexOf(":");
-  if (colon < 0) return address;
-  return address.startsWith("[") ? address.slice(1, colon - 1) : address.slice(0, colon);
-}
-
-function portOf(address: string | undefined): string | undefined {
-  if (address === undefined || address.startsWith("/")) return undefined;
-  const colon = address.lastIndexOf(":");
-  return colon < 0 ? undefined : address.slice(colon + 1);
-}
-
-/** The three operators of an address: whole, without port, port alone. */
-function addressOperators(name: string, read: FormatValue): Record<string, OperatorCompiler> {
-  return {
-    [name]: text(read),
-    [`${name}_WITHOUT_PORT`]: text((info, request, response) => withoutPort(read(info, request, response))),
-    [`${name}_PORT`]: number((info, request, response) => portOf(read(info, request, response))),
-  };
-}
-
-/** An empty Host is a value, no Host is none. */
-const authorityOf: FormatValue = (_info, request) =>
-  request === undefined || request.hasHost === false ? undefined : request.authority;
-
-const requestPseudoHeaders: Readonly<Record<string, FormatValue>> = {
-  ":method": (_info, request) => optionalText(request?.method),
-  ":path": (_info, request) => optionalText(request?.path),
-  ":authority": authorityOf,
-  host: authorityOf,
-  ":scheme": (_info, request) => optionalText(request?.scheme),
-};
-
-function requestHeaderValue(name: string): FormatValue {
-  const lower = name.toLowerCase();
-  return requestPseudoHeaders[lower] ?? ((_info, request) => request?.headers.get(lower));
-}
-
-function responseHeaderValue(name: string): FormatValue {
-  const lower = name.toLowerCase();
-  if (lower === ":status") return (_info, _request, response) => response && String(response.status);
-  return (_info, _request, response) => response?.headers.get(lower);
-}
-
-function responseTrailerValue(name: string): FormatValue {
-  const lower = name.toLowerCase();
-  return (info) => info.responseTrailers?.get(lower);
-}
+import { unavailableOperators } from "./unavailable-operators.ts";
 
 const grpcStatusNumber: FormatValue = (info, request, response) => {
   const status = grpcStatus(info, request, response);
@@ -81,7 +20,7 @@ const grpcStatusNumber: FormatValue = (info, request, response) => {
 };
 
 const compileGrpcStatus: OperatorCompiler = (argument = "CAMEL_STRING") => {
-  if (argument === "NUMBER") return { value: grpcStatusNumber, isNumber: false };
+  if (argument === "NUMBER") return { value: grpcStatusNumber, isNumber: true };
   const spelling = argument === "CAMEL_STRING" ? "camel" : argument === "SNAKE_STRING" ? "snake" : undefined;
   if (spelling === undefined) return { error: "knows CAMEL_STRING, SNAKE_STRING and NUMBER" };
   return {
@@ -93,91 +32,13 @@ const compileGrpcStatus: OperatorCompiler = (argument = "CAMEL_STRING") => {
   };
 };
 
-/** `X?Y`: the value of X, or of Y where X is absent. */
-function headerOperator(read: (name: string) => FormatValue): OperatorCompiler {
-  return (argument) => {
-    const names = (argument ?? "").split("?");
-    if (names.length > 2 || names.some((name) => name === "")) return { error: "needs (NAME) or (NAME?OTHER)" };
-    const main = read(names[0]!);
-    if (names.length === 1) return { value: main, isNumber: false };
-    const other = read(names[1]!);
-    return {
-      value: (info, request, response) => main(info, request, response) ?? other(info, request, response),
-      isNumber: false,
-    };
-  };
-}
-
-function metadataValue(root: unknown, keys: readonly string[]): string | undefined {
-  let value = root;
-  for (const key of keys) {
-    if (typeof value !== "object" || value === null) return undefined;
-    value = (value as Record<string, unknown>)[key];
-  }
-  if (value === undefined || value === null) return undefined;
-  return typeof value === "string" ? withoutControlCharacters(value) : JSON.stringify(value);
-}
-
-/** `(namespace:key:key…)` into JSON metadata. */
-function metadataOperator(read: (info: Parameters<FormatValue>[0]) => unknown): OperatorCompiler {
-  return (argument) => {
-    const keys = (argument ?? "").split(":");
-    if (keys[0] === "") return { error: "needs (NAMESPACE:KEY)" };
-    return { value: (info) => metadataValue(read(info), keys), isNumber: false };
-  };
-}
-
-/** `(KEY)` or `(KEY:PLAIN)`: messages of a gRPC call are all that filters here leave there, and have no FIELD. */
-const compileFilterState: OperatorCompiler = (argument) => {
-  const [key, form = "TYPED"] = (argument ?? "").split(":");
-  if (key === undefined || key === "") return { error: "needs (KEY)" };
-  if (!["TYPED", "PLAIN", "FIELD"].includes(form)) return { error: "knows TYPED, PLAIN and FIELD" };
-  if (key !== grpcMessagesKey || form === "FIELD") return { value: () => undefined, isNumber: false };
-  return { value: ({ grpcMessages }) => grpcMessages && grpcMessagesText(grpcMessages, form), isNumber: false };
-};
-
-const metadataSources: Readonly<Record<string, (info: Parameters<FormatValue>[0]) => unknown>> = {
-  DYNAMIC: (info) => info.dynamicMetadata,
-  ROUTE: (info) => info.route?.metadata,
-  CLUSTER: (info) => info.cluster?.metadata,
-  UPSTREAM_HOST: (info) => info.upstreamHost?.metadata,
-};
-
-const compileMetadata: OperatorCompiler = (argument, environment) => {
-  const [source, ...keys] = (argument ?? "").split(":");
-  const read = metadataSources[source ?? ""];
-  if (read === undefined) return { error: `knows ${Object.keys(metadataSources).join(", ")}, not '${source}'` };
-  return metadataOperator(read)(keys.join(":"), environment);
-};
-
-const compileTime: OperatorCompiler = (argument) => {
-  if (argument === undefined || argument === "") return { value: (info) => isoTime(info.startTimeMs), isNumber: false };
-  const format = compileTimeFormat(argument);
-  if ("error" in format) return format;
-  return { value: (info) => format(info.startTimeMs), isNumber: false };
-};
-
 const compileEnvironment: OperatorCompiler = (argument, { environment }) => {
   if (argument === undefined || argument === "") return { error: "needs (NAME)" };
-  const value = environment[argument];
+  const value = environment[argument] ?? "-";
   return { value: () => value, isNumber: false };
 };
 
 const compileHostname: OperatorCompiler = (_argument, { hostname }) => ({ value: () => hostname, isNumber: false });
-
-const compileQueryParameter: OperatorCompiler = (argument) => {
-  if (argument === undefined || argument === "") return { error: "needs (NAME)" };
-  return {
-    value: (_info, request) => {
-      const query = request?.path.indexOf("?") ?? -1;
-      if (query < 0) return undefined;
-      const value = new URLSearchParams(request!.path.slice(query + 1)).get(argument);
-      // An escaped line feed must not begin another line of a log.
-      return value === null ? undefined : withoutControlCharacters(value);
-    },
-    isNumber: false,
-  };
-};
 
 /** Envoy's long names (docs: %RESPONSE_FLAGS_LONG%). */
 const longFlagNames: Readonly<Record<ResponseFlag, string>> = {
@@ -222,102 +83,151 @@ function longFlags(bits: number): string {
     .join(",");
 }
 
-function pathWithoutQuery(path: string | undefined): string | undefined {
-  const query = path?.indexOf("?") ?? -1;
-  return query < 0 ? path : path!.slice(0, query);
-}
-
-const pathHeader: OperatorCompiler = (argument, environment) => {
-  const inner = headerOperator(requestHeaderValue)(argument, environment);
-  if ("error" in inner) return inner;
-  const read = inner.value;
-  const names = environment.redactedParameters;
-  if (names !== undefined) {
-    return {
-      value: (info, request, response) => {
-        const path = read(info, request, response);
-        return path === undefined ? undefined : redactQuery(path, names);
-      },
-      isNumber: false,
-    };
-  }
-  return { value: (info, request, response) => pathWithoutQuery(read(info, request, response)), isNumber: false };
-};
-
 function shortFlags({ responseFlags: bits, isConnection }: Parameters<FormatValue>[0]): string {
   return isConnection ? connectionFlagsText(bits) : responseFlagsText(bits);
 }
 
+/** While headers of a response are being changed it has not been sent yet, and `info` does not know its status. */
+const responseCode: FormatValue = (info, _request, response) =>
+  String(info.responseCode === 0 ? (response?.status ?? 0) : info.responseCode);
+
+const compileCodeDetails: OperatorCompiler = (argument) => ({
+  value: ({ responseCodeDetails }) =>
+    argument === "ALLOW_WHITESPACES" ? responseCodeDetails : responseCodeDetails?.replaceAll(" ", "_"),
+  isNumber: false,
+});
+
+/** An expression's value; what it cannot be found for is missing. */
+function celOperator(isTyped: boolean): OperatorCompiler {
+  return (argument = "", { redactedParameters }) => {
+    const expression = compileExpression(argument);
+    if (!expression.ok) return { error: `Not able to parse expression: ${expression.reason}` };
+    const read: (...of: Parameters<FormatValue>) => unknown = (info, request, response) => {
+      const value = expression.value({ info, request, response });
+      if (typeof value === "string" && redactedParameters !== undefined) return redactText(value, redactedParameters);
+      return value !== null && typeof value === "object" && !Array.isArray(value) ? undefined : value;
+    };
+    const value: FormatValue = (info, request, response) => {
+      const found = read(info, request, response);
+      if (found === undefined || found === null) return undefined;
+      return typeof found === "string" ? found : JSON.stringify(found);
+    };
+    if (!isTyped) return { value, isNumber: false };
+    return { value, json: (info, request, response) => JSON.stringify(read(info, request, response)), isNumber: false };
+  };
+}
+
+interface CoalescedOperator {
+  readonly command?: unknown;
+  readonly param?: unknown;
+  readonly max_length?: unknown;
+}
+
+/** `({"operators": […]})`: the first that has a value. */
+const compileCoalesce: OperatorCompiler = (argument, environment) => {
+  let config: unknown;
+  try {
+    config = JSON.parse(argument ?? "");
+  } catch (error) {
+    return { error: `failed to parse JSON configuration: ${error instanceof Error ? error.message : String(error)}` };
+  }
+  const list: unknown =
+    typeof config === "object" && config !== null && "operators" in config ? config.operators : undefined;
+  if (!Array.isArray(list)) return { error: "JSON configuration must contain 'operators' array" };
+  if (list.length === 0) return { error: "'operators' array must not be empty" };
+  const values: FormatValue[] = [];
+  for (const [index, each] of (list as unknown[]).entries()) {
+    const operator = compileCoalesced(each, environment);
+    if ("error" in operator) return { error: `failed to parse operator at index ${index}: ${operator.error}` };
+    values.push(operator.value);
+  }
+  const value: FormatValue = (info, request, response) => {
+    for (const read of values) {
+      const found = read(info, request, response);
+      if (found !== undefined && found !== "") return found;
+    }
+    return undefined;
+  };
+  return { value, isNumber: false };
+};
+
+function compileCoalesced(entry: unknown, environment: FormatEnvironment): ReturnType<OperatorCompiler> {
+  if (typeof entry === "string") return compileOperator(entry, undefined, undefined, environment);
+  if (typeof entry !== "object" || entry === null) {
+    return { error: "operator entry must be either a string (command name) or an object with 'command' field" };
+  }
+  const { command, param, max_length: maxLength } = entry as CoalescedOperator;
+  if (typeof command !== "string") return { error: "operator object must have 'command' field" };
+  const argument = typeof param === "string" ? param : undefined;
+  return compileOperator(command, argument, typeof maxLength === "number" ? maxLength : undefined, environment);
+}
+
+/** Those that have a value; `unavailableOperators` are Envoy's others. */
 export const operators: Readonly<Record<string, OperatorCompiler>> = {
-  REQ: headerOperator(requestHeaderValue),
-  RESP: headerOperator(responseHeaderValue),
-  REQUEST_HEADER: headerOperator(requestHeaderValue),
-  RESPONSE_HEADER: headerOperator(responseHeaderValue),
-  REQ_WITHOUT_QUERY: pathHeader,
-  TRAILER: headerOperator(responseTrailerValue),
-  RESPONSE_TRAILER: headerOperator(responseTrailerValue),
-  QUERY_PARAM: compileQueryParameter,
-  START_TIME: compileTime,
+  ...requestOperators,
+  ...timeOperators,
+  ...allAddressOperators,
+  ...metadataOperators,
+  ...tlsOperators,
   // What was no request came on a connection all the same, whatever version it claimed.
   PROTOCOL: text((info, request) => request?.protocol ?? info.connectionProtocol),
-  // While headers of a response are being changed it has not been sent yet, and `info` does not know its status.
-  RESPONSE_CODE: number((info, _request, response) =>
-    String(info.responseCode === 0 ? (response?.status ?? 0) : info.responseCode),
-  ),
-  RESPONSE_CODE_DETAILS: text((info) => info.responseCodeDetails?.replaceAll(" ", "_")),
+  UPSTREAM_PROTOCOL: text((info) => info.upstreamProtocol),
+  RESPONSE_CODE: number(responseCode),
+  RESPONSE_CODE_DETAILS: compileCodeDetails,
   RESPONSE_FLAGS: text(shortFlags),
   RESPONSE_FLAGS_LONG: text((info) => longFlags(info.responseFlags)),
   CONNECTION_TERMINATION_DETAILS: text((info) => info.connectionTerminationDetails),
   BYTES_RECEIVED: number((info) => String(info.bytesReceived)),
   BYTES_SENT: number((info) => String(info.bytesSent)),
-  DURATION: number((info) => String(Math.floor(info.durationMs))),
-  RESPONSE_DURATION: number((info) =>
-    info.upstreamServiceTimeMs < 0 ? undefined : String(Math.floor(info.upstreamServiceTimeMs)),
-  ),
-  ROUTE_NAME: text((info) => optionalText(info.route?.name)),
+  // HTTP/3 alone sends anything again itself.
+  BYTES_RETRANSMITTED: number(() => "0"),
+  PACKETS_RETRANSMITTED: number(() => "0"),
+  ROUTE_NAME: text((info) => ofOptional(info.route?.name)),
   HOSTNAME: compileHostname,
   ENVIRONMENT: compileEnvironment,
   UNIQUE_ID: text(() => randomUUID()),
-  REQUESTED_SERVER_NAME: text((info) => optionalText(withoutControlCharacters(info.requestedServerName))),
-  UPSTREAM_HOST: text((info) => info.upstreamHost?.addressText),
-  UPSTREAM_HOST_NAME: text((info) => optionalText(info.upstreamHost?.hostname) ?? info.upstreamHost?.addressText),
   UPSTREAM_CLUSTER: text((info) => info.cluster?.observabilityName),
   UPSTREAM_CLUSTER_RAW: text((info) => info.cluster?.name),
   UPSTREAM_TRANSPORT_FAILURE_REASON: text((info) => info.upstreamTransportFailureReason?.replaceAll(" ", "_")),
   UPSTREAM_REQUEST_ATTEMPT_COUNT: number((info) => String(info.attemptCount)),
-  ...addressOperators("UPSTREAM_REMOTE_ADDRESS", (info) =>
-    // The peer of a connection, which a host that could not be reached is not.
-    info.upstreamLocalAddress === undefined ? undefined : info.upstreamHost?.addressText,
-  ),
-  ...addressOperators("UPSTREAM_LOCAL_ADDRESS", (info) => info.upstreamLocalAddress),
-  ...addressOperators("DOWNSTREAM_LOCAL_ADDRESS", (info) => info.downstreamLocalAddress),
-  ...addressOperators("DOWNSTREAM_REMOTE_ADDRESS", (info) => info.downstreamRemoteAddress),
-  ...addressOperators("DOWNSTREAM_DIRECT_REMOTE_ADDRESS", (info) => info.downstreamDirectRemoteAddress),
-  FILTER_STATE: compileFilterState,
-  DYNAMIC_METADATA: metadataOperator((info) => info.dynamicMetadata),
-  CLUSTER_METADATA: metadataOperator((info) => info.cluster?.metadata),
-  UPSTREAM_METADATA: metadataOperator((info) => info.upstreamHost?.metadata),
-  METADATA: compileMetadata,
-  TRACE_ID: missing,
+  CONNECTION_ID: number(({ listener }) => (listener === undefined ? undefined : String(listener.connectionId))),
+  LISTENER_NAME: text((info) => ofOptional(info.listener?.name)),
+  FILTER_CHAIN_NAME: text((info) => ofOptional(info.listener?.chainName)),
+  TRACE_ID: text((info) => info.span?.traceId),
+  SPAN_ID: text((info) => info.span?.spanId),
   GRPC_STATUS: compileGrpcStatus,
   GRPC_STATUS_NUMBER: number(grpcStatusNumber),
-  LOCAL_REPLY_BODY: text((info) => info.localReplyBody),
-  VIRTUAL_CLUSTER_NAME: missing,
+  LOCAL_REPLY_BODY: text((info) => info.localReplyBody ?? ""),
   ACCESS_LOG_TYPE: text((info) => info.accessLogType),
+  CEL: celOperator(false),
+  TYPED_CEL: celOperator(true),
+  COALESCE: compileCoalesce,
 };
 
-export function findOperator(name: string): OperatorCompiler | undefined {
-  return operators[name] ?? tlsOperators[name];
+const missing: CompiledOperator = { value: () => undefined, isNumber: false };
+
+export function compileOperator(
+  name: string,
+  argument: string | undefined,
+  maxLength: number | undefined,
+  environment: FormatEnvironment,
+): ReturnType<OperatorCompiler> {
+  const compile = Object.hasOwn(operators, name) ? operators[name] : undefined;
+  if (compile === undefined) {
+    return Object.hasOwn(unavailableOperators, name)
+      ? missing
+      : { error: `Not supported field in StreamInfo: ${name}` };
+  }
+  const operator = compile(argument, environment);
+  if ("error" in operator) return { error: `%${name}%: ${operator.error}` };
+  return maxLength === undefined ? operator : truncated(operator, maxLength);
 }
 
 /** Cuts to `maxLength` characters, `%REQ(X):20%`. */
-export function truncated(operator: CompiledOperator, maxLength: number): CompiledOperator {
-  const { value } = operator;
-  return {
-    value: (info, request, response) => {
-      const result = value(info, request, response);
-      return result !== undefined && result.length > maxLength ? result.slice(0, maxLength) : result;
-    },
-    isNumber: false,
+function truncated({ value, json }: CompiledOperator, maxLength: number): CompiledOperator {
+  const cut: FormatValue = (info, request, response) => {
+    const result = value(info, request, response);
+    return result !== undefined && result.length > maxLength ? result.slice(0, maxLength) : result;
   };
+  return { value: cut, isNumber: false, ...(json !== undefined && { json }) };
 }

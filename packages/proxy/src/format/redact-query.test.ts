@@ -5,8 +5,11 @@ import { create, toBinary } from "@bufbuild/protobuf";
 import { SubstitutionFormatStringSchema } from "@tulle/xds/envoy/config/core/v3/substitution_format_string_pb";
 import { compileFormatString } from "../fields/compile-format-string.ts";
 import { Place, Problems } from "../fields/problems.ts";
+import { HeaderMap } from "../http/header-map.ts";
+import type { ResponseHead } from "../http/message.ts";
 import { requestHead, streamInfo } from "../testing/from-configuration.ts";
 import { redactQuery } from "./redact-query.ts";
+import { compileTextFormat } from "./substitution-format.ts";
 
 const names = new Set(["code", "state", "access_token"]);
 for (const [path, expected] of [
@@ -58,3 +61,25 @@ test("the formatter's name says which parameters are left out, where Envoy leave
   assert.equal(format("tulle.redacted_query:code,state"), "/a?q=1&code=redacted");
   assert.equal(format("envoy.formatter.req_without_query"), "/a");
 });
+
+for (const { format, expected } of [
+  { format: "%REQ(:PATH)%", expected: "/a?code=redacted&b=1" },
+  { format: "%REQ(X-NONE?REFERER)%", expected: "http://a/?code=redacted" },
+  { format: "%REQ_WITHOUT_QUERY(:PATH)%", expected: "/a?code=redacted&b=1" },
+  { format: "%PATH%", expected: "/a?code=redacted&b=1" },
+  { format: "%PATH(NQ)%", expected: "/a" },
+  { format: "%QUERY_PARAM(code)% %QUERY_PARAM(b)%", expected: "redacted 1" },
+  { format: "%QUERY_PARAMS%", expected: "code=redacted&b=1" },
+  { format: "%CEL(request.path)% %CEL(request.query)%", expected: "/a?code=redacted&b=1 code=redacted&b=1" },
+  { format: '%COALESCE({"operators":[{"command":"REQ","param":":path"}]})%', expected: "/a?code=redacted&b=1" },
+  { format: "%RESP(LOCATION)%", expected: "/b?code=redacted" },
+]) {
+  test(`no operator shows what is left out: ${format}`, () => {
+    const head = requestHead({ path: "/a?code=secret&b=1" });
+    head.headers.set("referer", "http://a/?code=secret");
+    const response = { status: 302, reason: "", headers: new HeaderMap(["location", "/b?code=secret"]) };
+    const environment = { environment: {}, hostname: "h", redactedParameters: new Set(["code"]) };
+    const compiled = compileTextFormat(format, "-", environment, Place.root, new Problems());
+    assert.equal(compiled(streamInfo(head), head, response as unknown as ResponseHead), expected);
+  });
+}

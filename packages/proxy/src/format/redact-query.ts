@@ -1,5 +1,6 @@
 // Which parameters of a query stand in logs: codes, tokens and hints of sign-ins are as good as passwords to who reads
 // them there.
+import { withoutControlCharacters } from "../http/header-value.ts";
 
 const redactedValue = "redacted";
 
@@ -16,6 +17,17 @@ export function redactQuery(path: string, names: ReadonlySet<string>): string {
     return names.has(plainName(name)) ? `${name}=${redactedValue}` : parameter;
   });
   return `${path.slice(0, query + 1)}${redacted}`;
+}
+
+/** A text that may hold a query, or be one. */
+export function redactText(text: string, names: ReadonlySet<string>): string {
+  if (text.includes("?") || !text.includes("=")) return redactQuery(text, names);
+  return redactQuery(`?${text}`, names).slice(1);
+}
+
+/** The value of one parameter that was asked for by its name. */
+export function redactParameter(name: string, value: string, names: ReadonlySet<string>): string {
+  return names.has(plainName(name)) ? redactedValue : withoutControlCharacters(value);
 }
 
 /** As servers read it: escapes are decoded, question marks and spaces before it are no part of it. */

@@ -68,8 +68,29 @@ function dayOfYear(date: Date): number {
   return Math.floor((date.getTime() - Date.UTC(date.getUTCFullYear(), 0, 0)) / 86_400_000);
 }
 
+/** Of local time to UTC, east is negative. */
+function offsetMinutes(timeMs: number): number {
+  return new Date(timeMs).getTimezoneOffset();
+}
+
+/** `+0100` */
+function offsetText(local: Date): string {
+  const minutes = -offsetMinutes(local.getTime());
+  const size = Math.abs(minutes);
+  return `${minutes < 0 ? "-" : "+"}${two(Math.floor(size / 60))}${two(size % 60)}`;
+}
+
+/** `2026-11-20T13:00:00.123+0100`. */
+export function localIsoTime(timeMs: number): string {
+  const local = new Date(timeMs - offsetMinutes(timeMs) * 60_000);
+  return `${local.toISOString().slice(0, 23)}${offsetText(local)}`;
+}
+
 /** The formatter, or the reason why there is none. */
-export function compileTimeFormat(format: string): ((timeMs: number) => string) | { readonly error: string } {
+export function compileTimeFormat(
+  format: string,
+  zone: "utc" | "local" = "utc",
+): ((timeMs: number) => string) | { readonly error: string } {
   const parts: (string | Specifier)[] = [];
   let rest = 0;
   for (const match of format.matchAll(/%([1-9]f|.)/g)) {
@@ -78,12 +99,14 @@ export function compileTimeFormat(format: string): ((timeMs: number) => string) 
     const name = match[1]!;
     const digits = /^([1-9])f$/.exec(name)?.[1];
     if (digits !== undefined) parts.push((date) => specifiers["f"]!(date).slice(0, Number(digits)));
+    else if (zone === "local" && name === "z") parts.push(offsetText);
     else if (specifiers[name] !== undefined) parts.push(specifiers[name]);
     else return { error: `unknown time specifier %${name}` };
   }
   parts.push(format.slice(rest));
   return (timeMs) => {
-    const date = new Date(timeMs);
+    // A date whose UTC is what the clock on the wall shows.
+    const date = new Date(zone === "utc" ? timeMs : timeMs - offsetMinutes(timeMs) * 60_000);
     let text = "";
     for (const part of parts) text += typeof part === "string" ? part : part(date);
     return text;

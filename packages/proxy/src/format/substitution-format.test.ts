@@ -28,7 +28,12 @@ info.durationMs = 12.9;
 info.attemptCount = 2;
 info.upstreamHost = new Host({ type: "ip", ip: "10.0.0.1", port: 3000 }, "", 1, { istio: { workload: "w" } }, true);
 info.upstreamLocalAddress = "[::1]:40000";
-info.route = { name: "default", metadata: { a: { b: [1] } }, perFilterConfig: new Map() };
+info.route = {
+  name: "default",
+  metadata: { a: { b: [1] } },
+  virtualHostMetadata: { tulle: { revision: "a1" } },
+  perFilterConfig: new Map(),
+};
 info.dynamicMetadata = { ns: { key: "v", deep: { er: 1 } } };
 
 for (const { format, expected } of [
@@ -52,14 +57,14 @@ for (const { format, expected } of [
   { format: "%BYTES_RECEIVED% %BYTES_SENT% %DURATION%", expected: "3 4 12" },
   { format: "%UPSTREAM_HOST% %UPSTREAM_CLUSTER% %UPSTREAM_CLUSTER_RAW%", expected: "10.0.0.1:3000 - -" },
   {
-    format: "%UPSTREAM_LOCAL_ADDRESS% %UPSTREAM_LOCAL_ADDRESS_WITHOUT_PORT% %UPSTREAM_LOCAL_ADDRESS_PORT%",
+    format: "%UPSTREAM_LOCAL_ADDRESS% %UPSTREAM_LOCAL_ADDRESS_WITHOUT_PORT% %UPSTREAM_LOCAL_PORT%",
     expected: "[::1]:40000 ::1 40000",
   },
   {
     format: "%DOWNSTREAM_REMOTE_ADDRESS% %DOWNSTREAM_REMOTE_ADDRESS_WITHOUT_PORT%",
     expected: "127.0.0.9:4711 127.0.0.9",
   },
-  { format: "%DOWNSTREAM_LOCAL_ADDRESS_PORT%", expected: "8080" },
+  { format: "%DOWNSTREAM_LOCAL_PORT%", expected: "8080" },
   { format: "%ROUTE_NAME% %REQUESTED_SERVER_NAME% %HOSTNAME%", expected: "default - machine" },
   { format: "%ENVIRONMENT(REGION)% %ENVIRONMENT(NONE)%", expected: "north -" },
   {
@@ -67,6 +72,7 @@ for (const { format, expected } of [
     expected: 'v {"er":1} -',
   },
   { format: "%METADATA(ROUTE:a:b)% %METADATA(UPSTREAM_HOST:istio:workload)%", expected: "[1] w" },
+  { format: "%METADATA(VIRTUAL_HOST:tulle:revision)%", expected: "a1" },
   { format: "%DOWNSTREAM_PEER_URI_SAN% %DOWNSTREAM_TLS_VERSION% %TRACE_ID%", expected: "- - -" },
   {
     format: "%RESPONSE_FLAGS_LONG%",
@@ -106,7 +112,8 @@ for (const { format, expected } of [
   { format: "%START_TIME(%Q)%", expected: "%START_TIME%: unknown time specifier %Q" },
   {
     format: "%METADATA(NOWHERE:a)%",
-    expected: "%METADATA%: knows DYNAMIC, ROUTE, CLUSTER, UPSTREAM_HOST, not 'NOWHERE'",
+    expected:
+      "%METADATA%: knows DYNAMIC, ROUTE, VIRTUAL_HOST, CLUSTER, UPSTREAM_HOST, LISTENER, LISTENER_FILTER_CHAIN, not 'NOWHERE'",
   },
 ]) {
   test(`refused: ${format}`, () => {

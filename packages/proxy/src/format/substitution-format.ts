@@ -5,7 +5,7 @@ import type { StreamInfo } from "../http/stream-info.ts";
 import type { RequestHead, ResponseHead } from "../http/message.ts";
 import type { Place, Problems } from "../fields/problems.ts";
 import type { CompiledOperator, FormatEnvironment, FormatValue } from "./operator.ts";
-import { findOperator, truncated } from "./operators.ts";
+import { compileOperator } from "./operators.ts";
 
 export type TextFormat = (
   info: StreamInfo,
@@ -16,7 +16,7 @@ export type TextFormat = (
 type Part = string | CompiledOperator;
 
 /** `%%`, or `%NAME(argument):length%`; an argument may hold percent signs (`%START_TIME(%Y/%m/%d)%`). */
-const command = /%(?:%|([A-Z][A-Z0-9_]*)(?:\(([^)]*)\))?(?::(\d+))?%)/y;
+const command = /%(?:%|([A-Z][A-Z0-9_]*)(?:\((.*?)\))?(?::(\d+))?%)/sy;
 
 function parseParts(format: string, environment: FormatEnvironment, place: Place, problems: Problems): Part[] {
   const parts: Part[] = [];
@@ -37,7 +37,8 @@ function parseParts(format: string, environment: FormatEnvironment, place: Place
       literal += "%";
       continue;
     }
-    const operator = compileOperator(match[1], match[2], match[3], environment);
+    const maxLength = match[3] === undefined ? undefined : Number(match[3]);
+    const operator = compileOperator(match[1], match[2], maxLength, environment);
     if ("error" in operator) {
       problems.error(place, operator.error);
       return [];
@@ -49,19 +50,6 @@ function parseParts(format: string, environment: FormatEnvironment, place: Place
   literal += format.slice(index);
   if (literal !== "") parts.push(literal);
   return parts;
-}
-
-function compileOperator(
-  name: string,
-  argument: string | undefined,
-  maxLength: string | undefined,
-  environment: FormatEnvironment,
-): CompiledOperator | { readonly error: string } {
-  const compile = findOperator(name);
-  if (compile === undefined) return { error: `Not supported field in StreamInfo: ${name}` };
-  const operator = compile(argument, environment);
-  if ("error" in operator) return { error: `%${name}%: ${operator.error}` };
-  return maxLength === undefined ? operator : truncated(operator, Number(maxLength));
 }
 
 /** A format whose missing values are `missing`: `-` for access logs, nothing for header values. */
@@ -113,8 +101,9 @@ type JsonPart = (
 ) => string | undefined;
 
 /**
- * A JSON format: strings are formats of their own; one that is a single operator gives null where it is missing, and a
- * number where the operator counts something. Keys are sorted, as Envoy writes them.
+ * A JSON format: strings are formats of their own. One that is a single operator gives null where it is missing, a
+ * number where the operator counts something, and the value itself where it reads one of any type. Keys are sorted, as
+ * Envoy writes them.
  */
 export function compileJsonFormat(
   format: JsonObject,
@@ -166,6 +155,8 @@ function compileJsonText(format: string, compile: JsonCompile, place: Place): Js
   const only = parts.length === 1 ? parts[0] : undefined;
   if (only !== undefined && typeof only !== "string") {
     const absent = compile.omitEmpty ? undefined : "null";
+    const { json } = only;
+    if (json !== undefined) return (info, request, response) => json(info, request, response) ?? absent;
     return (info, request, response) => {
       const value = only.value(info, request, response);
       if (value === undefined) return absent;

@@ -33,6 +33,9 @@ function ofTls(tlsOf: ReadTls, read: (tls: TlsInfo) => string): OperatorCompiler
   });
 }
 
+const ofChain = (read: (certificate: ShownCertificateInfo) => string): OperatorCompiler =>
+  ofTls(downstream, (tls) => tls.peer.chain.map(read).join(","));
+
 /** `(format)` as START_TIME has it. */
 function ofTime(tlsOf: ReadTls, read: (peer: ShownCertificateInfo) => number | undefined): OperatorCompiler {
   return (argument) => {
@@ -79,6 +82,11 @@ export const tlsOperators: Readonly<Record<string, OperatorCompiler>> = {
   DOWNSTREAM_PEER_FINGERPRINT_256: ofTls(downstream, (tls) => tls.peer.fingerprint256),
   DOWNSTREAM_PEER_FINGERPRINT_1: ofTls(downstream, (tls) => tls.peer.fingerprint1),
   DOWNSTREAM_PEER_SERIAL: ofTls(downstream, (tls) => tls.peer.serialNumber),
+  DOWNSTREAM_PEER_CHAIN_FINGERPRINTS_256: ofChain(({ fingerprint256 }) => fingerprint256),
+  DOWNSTREAM_PEER_CHAIN_FINGERPRINTS_1: ofChain(({ fingerprint1 }) => fingerprint1),
+  DOWNSTREAM_PEER_CHAIN_SERIALS: ofChain(({ serialNumber }) => serialNumber),
+  DOWNSTREAM_PEER_ISSUER_FINGERPRINT_256: ofTls(downstream, (tls) => tls.peer.chain[1]?.fingerprint256 ?? ""),
+  DOWNSTREAM_PEER_ISSUER_SERIAL: ofTls(downstream, (tls) => tls.peer.chain[1]?.serialNumber ?? ""),
   DOWNSTREAM_LOCAL_EMAIL_SAN: ofTls(downstream, (tls) => tls.local.emailSans.join(",")),
   DOWNSTREAM_LOCAL_SUBJECT: ofTls(downstream, (tls) => tls.local.subject),
 };

@@ -8,6 +8,7 @@ import {
   HttpConnectionManager_ServerHeaderTransformation as ServerHeader,
 } from "@tulle/xds/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb";
 import { http2StatsOf } from "../codec/http2/http2-stats.ts";
+import { defaultHttp2Options } from "../codec/http2/http2-options.ts";
 import { compileHttp2Options } from "../fields/compile-http2-options.ts";
 import { UuidRequestIdConfigSchema } from "@tulle/xds/envoy/extensions/request_id/uuid/v3/uuid_pb";
 import { filterOfType } from "../filters/http/table.ts";
@@ -19,7 +20,7 @@ import type { HttpFilter } from "../http/filter.ts";
 import type { ClientCertForwarding, ForwardClientCert } from "./forwarded-client-cert.ts";
 import type { RouteTable } from "../route/route-table.ts";
 import type { HttpConnectionManagerConfig } from "./http-connection-manager-config.ts";
-import { makeHttpConnectionManagerStats } from "./http-connection-manager-stats.ts";
+import { makeHttpConnectionManagerStats, makeListenerRequestStats } from "./http-connection-manager-stats.ts";
 import { Slot } from "../runtime/slot.ts";
 import { compileCidr } from "../fields/cidr.ts";
 import { checkResourceSource, initialFetchTimeoutMs } from "../fields/check-resource-source.ts";
@@ -33,6 +34,7 @@ import { durationMs } from "../fields/duration.ts";
 import { runAtOnce } from "../compile/in-slices.ts";
 import type { Place, Problems } from "../fields/problems.ts";
 import { typeUrlOf, unwrapTypedConfig } from "../fields/typed-config.ts";
+import { compileTracing } from "../tracing/compile-tracing.ts";
 
 const defaultIdleTimeoutMs = 3_600_000;
 const defaultStreamIdleTimeoutMs = 300_000;
@@ -78,7 +80,9 @@ export function compileHttpConnectionManager(
   const localReplies = place.field("local_reply_config");
   const rewriteLocalReply = compileLocalReplies(message.localReplyConfig, scope, localReplies, problems);
   const via = checkHeaderText(message.via, place.field("via"), problems);
-  const http2 = compileHttp2Options(message.http2ProtocolOptions, place.field("http2_protocol_options"), problems);
+  const atHttp2 = place.field("http2_protocol_options");
+  const http2 = compileHttp2Options(message.http2ProtocolOptions, defaultHttp2Options, atHttp2, problems);
+  const tracing = compileTracing(message, build, place);
   if (routeTable === undefined || problems.hasErrors) return undefined;
   const stats = makeHttpConnectionManagerStats(scope.metrics, message.statPrefix);
   const common = message.commonHttpProtocolOptions;
@@ -92,7 +96,9 @@ export function compileHttpConnectionManager(
     routeTable,
     filterChain,
     observers: new StreamObservers([
-      statisticsObserver(stats),
+      statisticsObserver(stats, makeListenerRequestStats(scope.metrics, build.statName, message.statPrefix)),
+      // Its headers are set before anybody logs them.
+      ...(tracing === undefined ? [] : [tracing]),
       ...accessLogs.filter((log) => log !== undefined).map(accessLogObserver),
     ]),
     serverName: serverName === "" ? "envoy" : serverName,

@@ -7,13 +7,13 @@ import { constants } from "node:http2";
 import os from "node:os";
 import path from "node:path";
 import { after, before, describe, test } from "node:test";
+import { type HttpVersion, versions } from "../../../../tests/tools/http2-client.ts";
 import { waitFor } from "../../../../tests/tools/processes.ts";
 import {
   type ClientEnd,
   type CrossingHost,
   type Fields,
   type HostEnd,
-  type HttpVersion,
   openClient,
   startCrossingHost,
 } from "../testing/crossing-peers.ts";
@@ -21,7 +21,6 @@ import { extension, fileAccessLog, http2Options, loopback, router, staticCluster
 import { type Side, startEnvoy, startOurs } from "../testing/parity-pair.ts";
 
 const sides = ["ours", "envoys"] as const;
-const versions: readonly HttpVersion[] = ["HTTP/1.1", "HTTP/2"];
 
 /** One way through one proxy, and what the same thing is called on it. */
 class Way {

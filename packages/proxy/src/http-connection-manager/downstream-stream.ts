@@ -17,9 +17,12 @@ import { StreamInfo } from "../http/stream-info.ts";
 import type { RouteMatch } from "../route/route-table.ts";
 import type { HttpConnectionManagerConfig } from "./http-connection-manager-config.ts";
 import type { DataPath } from "../worker/data-path.ts";
+import { giveUpWhenSilent } from "./ended-websocket.ts";
 import { FilterRunner, type FilteredStream } from "./filter-runner.ts";
 import type { HttpConnection } from "./http-connection.ts";
+import { logRequest, logResponse } from "./stream-debug-log.ts";
 import { lastedTooLong, takeStreamDuration } from "./stream-duration.ts";
+import type { TryEnd } from "./stream-observer.ts";
 import { CallbackTimer } from "../worker/timer-wheel.ts";
 
 /**
@@ -69,6 +72,7 @@ export class DownstreamStream implements FilteredStream, RequestReceiver {
       connection.info.remoteAddress,
       connection.info.serverName,
     );
+    this.info.listener = connection.info.listener;
     const tls = connection.info.tls;
     if (tls !== undefined) {
       this.info.downstreamTls = tls;
@@ -98,7 +102,9 @@ export class DownstreamStream implements FilteredStream, RequestReceiver {
     this.request = head;
     this.info.request = head;
     this.#requestEnded = endStream;
-    if (this.dataPath.httpLog.debugEnabled) this.#logRequest(endStream);
+    if (endStream) this.info.requestEndedMs = this.dataPath.turn.nowMs;
+    if (this.dataPath.httpLog.debugEnabled)
+      logRequest(this.dataPath.httpLog, this.#connection.info.id, head, endStream);
     if (config.requestTimeoutMs > 0 && !endStream) this.#armRequestTimer(config.requestTimeoutMs);
     const refusal = this.#isRefusedByOverload() ? overloaded : this.#refusalOf(head);
     if (refusal !== undefined) {
@@ -138,9 +144,11 @@ export class DownstreamStream implements FilteredStream, RequestReceiver {
 
   clearRouteCache(): void {
     const { random } = this.dataPath;
-    const match = this.#config.routeTable.current?.match(this.request, random, this.info.dynamicMetadata);
+    const table = this.#config.routeTable.current;
+    const match = table?.match(this.request, random, this.info.dynamicMetadata);
     this.routeMatch = match;
     this.info.route = match?.route;
+    if (match === undefined) this.info.routelessHost = table?.virtualHostMetadata(this.request.authority);
     const action = match?.action;
     if (action?.type === "forward" && action.idleTimeoutMs !== undefined) {
       this.#idleTimeoutMs = action.idleTimeoutMs;
@@ -160,6 +168,10 @@ export class DownstreamStream implements FilteredStream, RequestReceiver {
 
   beginTry(): void {
     for (const observer of this.#config.observers.try) observer.onTry(this.info);
+  }
+
+  endTry(end: TryEnd): void {
+    for (const observer of this.#config.observers.tryEnd) observer.onTryEnd(this.info, end);
   }
 
   onRequestData(chunk: Buffer, endStream: boolean): void {
@@ -189,7 +201,14 @@ export class DownstreamStream implements FilteredStream, RequestReceiver {
 
   #endRequest(): void {
     this.#requestEnded = true;
+    this.info.requestEndedMs = this.dataPath.turn.nowMs;
     if (this.#requestTimer !== undefined) this.dataPath.timers.disarm(this.#requestTimer);
+    if (this.request.upgrade !== "websocket" || this.isOver) return;
+    const giveUp = (): void => {
+      this.onDownstreamReset("connection_termination");
+      this.#sender.resetStream("local_reset");
+    };
+    this.#requestTimer = giveUpWhenSilent(this.dataPath, () => this.#lastActivityMs, giveUp);
   }
 
   onDownstreamReset(reason: StreamResetReason): void {
@@ -264,21 +283,20 @@ export class DownstreamStream implements FilteredStream, RequestReceiver {
     const { info } = this;
     const config = this.#config;
     mutateResponseHeaders(response, this.request, config, this.dataPath.clock);
+    for (const observer of config.observers.response) observer.onResponse(info, response);
     this.#responseState = "started";
     this.#lastActivityMs = this.dataPath.turn.nowMs;
+    info.responseStartedMs = this.#lastActivityMs;
     info.response = response;
     info.responseCode = response.status;
     if (!this.#connection.isDraining && this.dataPath.overload.endsConnection(this.dataPath.random)) {
       config.stats.downstreamConnectionsOverloadDisableKeepalive.increment();
       this.#connection.drain();
     }
-    if (this.dataPath.httpLog.debugEnabled) this.#logResponse(response, endStream);
-    if (endStream) {
-      this.#end();
-      this.#sender.sendResponseHead(response, true);
-    } else {
-      this.#sender.sendResponseHead(response, false);
-    }
+    if (this.dataPath.httpLog.debugEnabled)
+      logResponse(this.dataPath.httpLog, this.#connection.info.id, info, endStream);
+    if (endStream) this.#end();
+    this.#sender.sendResponseHead(response, endStream);
   }
 
   sendResponseData(chunk: Buffer, endStream: boolean): void {
@@ -376,25 +394,5 @@ export class DownstreamStream implements FilteredStream, RequestReceiver {
     info.durationMs = dataPath.turn.nowMs - info.startMonotonicMs;
     this.#filters.complete();
     for (const observer of this.#config.observers.end) observer.onEnd(info);
-  }
-
-  #logRequest(endStream: boolean): void {
-    const { authority, method, path } = this.request;
-    this.dataPath.httpLog.debug("request headers complete", {
-      connection: this.#connection.info.id,
-      method,
-      authority,
-      path,
-      endStream,
-    });
-  }
-
-  #logResponse(response: ResponseHead, endStream: boolean): void {
-    this.dataPath.httpLog.debug("encoding headers", {
-      connection: this.#connection.info.id,
-      status: response.status,
-      details: this.info.responseCodeDetails,
-      endStream,
-    });
   }
 }

@@ -1,10 +1,11 @@
-// Every way in which a request or its connection can fail, and every bad peer, on this proxy and on a stock Envoy: the
-// same flags, details and counters, and a witness on another connection that is served all the while. docs/failures.md
-// explains the rows.
+// Every way in which a request or its connection can fail, and every bad peer, on this proxy and on a stock Envoy, with
+// clients of HTTP/1.1 and of HTTP/2: the same flags, details and counters, and a witness on another connection that is
+// served all the while. docs/failures.md explains the rows.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
+import { type HttpVersion, versions } from "../../../../tests/tools/http2-client.ts";
+import { expectedOf, type FailureRow, versionsOf } from "../testing/failures/failure-row.ts";
 import { type FailureStage, type SideName, startFailureStage } from "../testing/failures/failure-stage.ts";
-import type { FailureRow } from "../testing/failures/failure-row.ts";
 import { failureRows } from "../testing/failures/failure-table.ts";
 
 /** What became of a row; the test of its name tells. */
@@ -12,19 +13,38 @@ type Outcome = { readonly lines: readonly string[] } | { readonly error: Error }
 
 const sides: readonly SideName[] = ["ours", "envoys"];
 
-const expectedOf = (row: FailureRow, side: SideName): Pick<FailureRow, "lines" | "counters"> =>
-  side === "ours" ? row : { ...row, ...row.envoy };
+interface Case {
+  readonly row: FailureRow;
+  readonly version: HttpVersion;
+  readonly side: SideName;
+  /** The client's own address. */
+  readonly from: string;
+}
 
-async function play(stage: FailureStage, side: SideName, row: FailureRow, from: string): Promise<Outcome> {
-  const client = await stage.connect(side, row.listener ?? "main", from);
+const cases = versions.flatMap((version, ofVersion) =>
+  sides.flatMap((side, ofSide) =>
+    failureRows.flatMap((row, index): readonly Case[] =>
+      versionsOf(row).includes(version)
+        ? [{ row, version, side, from: `127.9.${10 * ofVersion + ofSide}.${index + 1}` }]
+        : [],
+    ),
+  ),
+);
+const signsOf = ({ row, side, version }: Case) => expectedOf(row, side === "envoys", version);
+
+async function play(stage: FailureStage, each: Case): Promise<Outcome> {
+  const { row, side, version, from } = each;
+  const client = await stage.connect(side, row.listener ?? "main", from, version);
   try {
-    if (typeof row.play === "string") {
-      client.send(row.play);
+    if (typeof row.play === "function") await row.play(client, stage.backEnd);
+    else if (typeof row.play === "string") {
+      client.write(row.play);
       await client.end();
     } else {
-      await row.play(client, stage.backEnd);
+      client.ask(row.play);
+      await client.answered();
     }
-    return { lines: await stage.logLines(side, from, expectedOf(row, side).lines.length) };
+    return { lines: await stage.logLines(side, from, signsOf(each).lines.length) };
   } catch (error) {
     return { error: error as Error };
   } finally {
@@ -34,44 +54,47 @@ async function play(stage: FailureStage, side: SideName, row: FailureRow, from: 
 
 describe("failures, on both proxies", () => {
   let stage: FailureStage;
-  const outcomes = new Map<string, Outcome>();
-  const served = new Map<SideName, number | Error>();
-  const key = (side: SideName, row: FailureRow): string => `${side} ${row.name}`;
+  const outcomes = new Map<Case, Outcome>();
+  const served = new Map<string, number | Error>();
 
   before(async () => {
     stage = await startFailureStage();
-    for (const [number, side] of sides.entries()) {
-      const witness = stage.witness(side);
-      const playing = failureRows.map(async (row, index) => {
-        outcomes.set(key(side, row), await play(stage, side, row, `127.9.${number + 1}.${index + 1}`));
-      });
-      await Promise.all(playing);
-      served.set(side, await witness.finish().catch((error: unknown) => error as Error));
+    for (const version of versions) {
+      for (const side of sides) await playAll(side, version);
     }
   });
   after(() => stage.stop());
 
-  for (const row of failureRows) {
+  async function playAll(side: SideName, version: HttpVersion): Promise<void> {
+    const witness = stage.witness(side, version);
+    const now = cases.filter((each) => each.version === version && each.side === side);
+    await Promise.all(now.map(async (each) => outcomes.set(each, await play(stage, each))));
+    served.set(`${version}, ${side}`, await witness.finish().catch((error: unknown) => error as Error));
+  }
+
+  for (const each of cases) {
+    test(`${each.row.name}, ${each.version}, ${each.side}`, () => {
+      const outcome = outcomes.get(each)!;
+      if ("error" in outcome) throw outcome.error;
+      assert.deepEqual(outcome.lines, signsOf(each).lines);
+    });
+  }
+
+  for (const version of versions) {
     for (const side of sides) {
-      test(`${row.name}, ${side}`, () => {
-        const outcome = outcomes.get(key(side, row))!;
-        if ("error" in outcome) throw outcome.error;
-        assert.deepEqual(outcome.lines, expectedOf(row, side).lines);
+      test(`nothing of this was felt on another connection, ${version}, ${side}`, () => {
+        const answers = served.get(`${version}, ${side}`)!;
+        if (answers instanceof Error) throw answers;
+        assert.ok(answers > failureRows.length, `${answers} answers`);
       });
     }
   }
 
   for (const side of sides) {
-    test(`nothing of this was felt on another connection, ${side}`, () => {
-      const answers = served.get(side)!;
-      if (answers instanceof Error) throw answers;
-      assert.ok(answers > failureRows.length, `${answers} answers`);
-    });
-
     test(`each failure is counted once, ${side}`, async () => {
       const expected: Record<string, number> = {};
-      for (const row of failureRows)
-        for (const name of expectedOf(row, side).counters ?? []) expected[name] = (expected[name] ?? 0) + 1;
+      for (const each of cases.filter((one) => one.side === side))
+        for (const name of signsOf(each).counters ?? []) expected[name] = (expected[name] ?? 0) + 1;
       const counted: Record<string, number> = {};
       for (const name of Object.keys(expected)) counted[name] = await stage.counter(side, name);
       assert.deepEqual(counted, expected);

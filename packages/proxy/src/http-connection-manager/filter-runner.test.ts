@@ -30,7 +30,7 @@ function talking(name: string, seen: string[], status: FilterStatus = "continue"
 }
 
 function streamWith(config: readonly [string, unknown][]): FilteredStream {
-  const route = { name: "", metadata: {}, perFilterConfig: new Map(config) };
+  const route = { name: "", metadata: {}, virtualHostMetadata: {}, perFilterConfig: new Map(config) };
   return {
     routeMatch: { route },
     isOver: false,

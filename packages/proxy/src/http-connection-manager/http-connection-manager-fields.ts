@@ -3,10 +3,11 @@ import { HttpConnectionManagerSchema } from "@tulle/xds/envoy/extensions/filters
 import { routeFields } from "../compile/route-fields.ts";
 import { accessLogFields } from "../fields/access-log-fields.ts";
 import { checkedMessage } from "../fields/checked-message.ts";
-import { type FieldRows, noTracing } from "../fields/field-row.ts";
+import type { FieldRows } from "../fields/field-row.ts";
 import { matcherFields } from "../fields/matchers/matcher-fields.ts";
 import { protocolFields } from "../fields/protocol-fields.ts";
 import { sharedFields } from "../fields/shared-fields.ts";
+import { customTagFields, managerTracingFields, routeTracingFields } from "../tracing/tracing-fields.ts";
 
 const managerFields: FieldRows = {
   "envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager": {
@@ -16,7 +17,7 @@ const managerFields: FieldRows = {
       generate_request_id preserve_external_request_id always_set_request_id_in_response upgrade_configs normalize_path
       merge_slashes path_with_escaped_slashes_action strip_matching_host_port strip_any_host_port
       http2_protocol_options access_log_options request_id_extension
-      forward_client_cert_details set_current_client_cert_details internal_address_config
+      tracing forward_client_cert_details set_current_client_cert_details internal_address_config
       http1_safe_max_connection_duration local_reply_config`,
     harmless: {
       delayed_close_timeout: "how long a closing socket may linger",
@@ -25,7 +26,7 @@ const managerFields: FieldRows = {
       record_route_resolution_stats: "statistics only",
       drain_timeout_jitter: "spreads closing connections",
     },
-    warned: { tracing: noTracing, access_log_flush_interval: "streams are logged once, at their end" },
+    warned: { access_log_flush_interval: "streams are logged once, at their end" },
   },
   "envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager.SetCurrentClientCertDetails": {
     used: "subject cert chain dns uri",
@@ -63,4 +64,7 @@ export const httpConnectionManagerMessage = checkedMessage(
   matcherFields,
   protocolFields,
   sharedFields,
+  customTagFields,
+  routeTracingFields,
+  managerTracingFields,
 );

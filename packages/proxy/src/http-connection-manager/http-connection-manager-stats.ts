@@ -1,10 +1,24 @@
 // The series of an HTTP connection manager under Envoy's names: `http.<stat_prefix>.downstream_rq_total`.
 import type { Histogram, MetricRegistry } from "@tulle/telemetry";
-import { type Counters, counterGroup, type Gauges, gaugeGroup, statDescription } from "../stats/stat-description.ts";
+import {
+  type Counters,
+  counterGroup,
+  eachOf,
+  type Gauges,
+  gaugeGroup,
+  statDescription,
+} from "../stats/stat-description.ts";
 
 const counters = {
   downstreamConnectionsTotal: "downstream_cx_total",
+  downstreamConnectionsDestroyed: "downstream_cx_destroy",
+  downstreamConnectionsHttp1: "downstream_cx_http1_total",
+  downstreamConnectionsHttp2: "downstream_cx_http2_total",
+  downstreamConnectionsTls: "downstream_cx_ssl_total",
   downstreamRequestsTotal: "downstream_rq_total",
+  downstreamRequestsHttp1: "downstream_rq_http1_total",
+  downstreamRequestsHttp2: "downstream_rq_http2_total",
+  downstreamRequestsCompleted: "downstream_rq_completed",
   downstreamRequests1xx: "downstream_rq_1xx",
   downstreamRequests2xx: "downstream_rq_2xx",
   downstreamRequests3xx: "downstream_rq_3xx",
@@ -36,6 +50,35 @@ const gauges = {
 
 export interface HttpConnectionManagerStats extends Counters<typeof counters>, Gauges<typeof gauges> {
   readonly downstreamRequestTimeMs: Histogram;
+  readonly downstreamConnectionLengthMs: Histogram;
+}
+
+const listenerCounters = {
+  completed: "downstream_rq_completed",
+  requests1xx: "downstream_rq_1xx",
+  requests2xx: "downstream_rq_2xx",
+  requests3xx: "downstream_rq_3xx",
+  requests4xx: "downstream_rq_4xx",
+  requests5xx: "downstream_rq_5xx",
+} as const;
+
+/** The same requests once more, by listener: `listener.<address>.http.<stat_prefix>.downstream_rq_2xx`. */
+export type ListenerRequestStats = Counters<typeof listenerCounters>;
+
+export function makeListenerRequestStats(
+  metrics: MetricRegistry,
+  listener: string,
+  statPrefix: string,
+): ListenerRequestStats {
+  const scope = { root: "http", name: statPrefix, label: "envoy_http_conn_manager_prefix" };
+  return eachOf(listenerCounters, (stat) => {
+    const { name, labels, statName } = statDescription(scope, stat);
+    return metrics.counter({
+      name: name.replace(/^envoy_http_/, "envoy_listener_http_"),
+      labels: { ...labels, envoy_listener_address: listener },
+      statName: `listener.${listener.replaceAll(":", "_")}.${statName}`,
+    });
+  });
 }
 
 export function makeHttpConnectionManagerStats(
@@ -47,5 +90,6 @@ export function makeHttpConnectionManagerStats(
     ...counterGroup(metrics, scope, counters),
     ...gaugeGroup(metrics, scope, gauges),
     downstreamRequestTimeMs: metrics.histogram(statDescription(scope, "downstream_rq_time")),
+    downstreamConnectionLengthMs: metrics.histogram(statDescription(scope, "downstream_cx_length_ms")),
   };
 }

@@ -235,6 +235,29 @@ test("websocket: bytes both ways after 101, and ends pass on", async (t) => {
   assert.equal(backend.seen.at(-1) === "<CLOSED>" || backend.seen.includes("<FIN>"), true);
 });
 
+test("websocket: a host that goes on after the client's end is given up once it is silent", async (t) => {
+  const clock = new ManualClock();
+  const backend = await runBackend(t, (socket, data) => {
+    // This one does not end when its client does.
+    socket.removeAllListeners("end");
+    const head = "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n";
+    socket.write(data === "last" ? "more" : head);
+  });
+  const proxy = await runProxy(t, {
+    routes: { "/": forwardTo(handBuiltCluster("c", [backend.port])) },
+    config: { upgradeTypes: new Set(["websocket"]) },
+    clock,
+  });
+  const client = await Client.connect(t, proxy.port);
+  client.send(get("/", "Connection: Upgrade\r\nUpgrade: websocket\r\nsec-websocket-key: x\r\n"));
+  await client.receive(/\r\n\r\n$/);
+  client.socket.end("last");
+  await client.receive(/more$/);
+  clock.advance(1_020);
+  await client.receiveEnd();
+  assert.deepEqual(proxy.log, ["101 DC downstream_remote_disconnect"]);
+});
+
 test("websocket: the upstream closes first", async (t) => {
   const backend = await runBackend(t, (socket) => {
     socket.end("HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\nbye");

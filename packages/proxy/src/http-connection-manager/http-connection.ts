@@ -34,6 +34,7 @@ export class HttpConnection implements DownstreamConnection, ServerCodecOwner {
   /** What is left between the end of the connection's life and its close. */
   #drainTimer: CallbackTimer | undefined = undefined;
   #requestCount = 0;
+  readonly #openedAtMs: number;
   #countedSent = 0;
   #countedReceived = 0;
 
@@ -49,6 +50,8 @@ export class HttpConnection implements DownstreamConnection, ServerCodecOwner {
     this.#onClosed = options.onClosed;
     config.stats.downstreamConnectionsTotal.increment();
     config.stats.downstreamConnectionsActive.add(1);
+    if (options.info.tls !== undefined) config.stats.downstreamConnectionsTls.increment();
+    this.#openedAtMs = dataPath.turn.nowMs;
     this.#codec = openServerCodec(
       this.#protocolOf(options.info.tls?.applicationProtocol),
       socket,
@@ -166,6 +169,7 @@ export class HttpConnection implements DownstreamConnection, ServerCodecOwner {
 
   newStream(sender: ResponseSender): RequestReceiver {
     this.#requestCount += 1;
+    this.#countProtocol();
     if (this.#requestCount === this.config.maxRequestsPerConnection) {
       this.config.stats.downstreamConnectionsMaxRequests.increment();
       this.drain();
@@ -198,10 +202,20 @@ export class HttpConnection implements DownstreamConnection, ServerCodecOwner {
     this.dataPath.timers.disarm(this.#durationTimer);
     if (this.#drainTimer !== undefined) this.dataPath.timers.disarm(this.#drainTimer);
     this.config.stats.downstreamConnectionsActive.add(-1);
+    this.config.stats.downstreamConnectionsDestroyed.increment();
+    this.config.stats.downstreamConnectionLengthMs.record(this.dataPath.turn.nowMs - this.#openedAtMs);
     if (this.dataPath.connectionLog.debugEnabled) {
       this.dataPath.connectionLog.debug("closed", { connection: this.info.id });
     }
     this.#onClosed(this);
+  }
+
+  #countProtocol(): void {
+    const { stats } = this.config;
+    const isHttp2 = this.protocol === "HTTP/2";
+    (isHttp2 ? stats.downstreamRequestsHttp2 : stats.downstreamRequestsHttp1).increment();
+    if (this.#requestCount > 1) return;
+    (isHttp2 ? stats.downstreamConnectionsHttp2 : stats.downstreamConnectionsHttp1).increment();
   }
 
   #countBytes(): void {

@@ -1,8 +1,22 @@
-// Who is told of every stream without having a say in it: statistics and access logs. Filters change requests,
+// Who is told of every stream without having a say in it: statistics, access logs and spans. Filters change requests,
 // observers only look.
+import type { ResponseHead } from "../http/message.ts";
+import type { ResponseFlag } from "../http/response-flags.ts";
 import type { StreamInfo } from "../http/stream-info.ts";
 
-/** Hooks are called once each, `onTry` once a try. They must not throw. */
+/** How a try ended. */
+export interface TryEnd {
+  /** 0 = no response had come. */
+  readonly status: number;
+  readonly flag: ResponseFlag | undefined;
+  /** What of the transport went wrong. */
+  readonly reason: string | undefined;
+  /** We gave it up. */
+  readonly isCanceled: boolean;
+  readonly isRetried: boolean;
+}
+
+/** Hooks are called once each, those of tries once a try. They must not throw. */
 export interface StreamObserver {
   /** It has begun; of the client's connection all is known, of the request nothing. */
   onStart?(info: StreamInfo): void;
@@ -13,6 +27,10 @@ export interface StreamObserver {
    * still be set.
    */
   onTry?(info: StreamInfo): void;
+  /** That try has ended without an answer for the client: another follows, or an answer of our own. */
+  onTryEnd?(info: StreamInfo, end: TryEnd): void;
+  /** The head is about to go to the client; its headers may still be set. */
+  onResponse?(info: StreamInfo, response: ResponseHead): void;
   /** It has ended in whatever way; `info` is complete. */
   onEnd?(info: StreamInfo): void;
 }
@@ -24,12 +42,16 @@ export class StreamObservers {
   readonly start: readonly ObserverOf<"onStart">[];
   readonly route: readonly ObserverOf<"onRoute">[];
   readonly try: readonly ObserverOf<"onTry">[];
+  readonly tryEnd: readonly ObserverOf<"onTryEnd">[];
+  readonly response: readonly ObserverOf<"onResponse">[];
   readonly end: readonly ObserverOf<"onEnd">[];
 
   constructor(observers: readonly StreamObserver[]) {
     this.start = having(observers, "onStart");
     this.route = having(observers, "onRoute");
     this.try = having(observers, "onTry");
+    this.tryEnd = having(observers, "onTryEnd");
+    this.response = having(observers, "onResponse");
     this.end = having(observers, "onEnd");
   }
 }

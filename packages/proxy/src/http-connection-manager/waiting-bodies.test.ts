@@ -7,9 +7,10 @@ import http2 from "node:http2";
 import net from "node:net";
 import path from "node:path";
 import { after, before, describe, test } from "node:test";
+import type { HttpVersion } from "../../../../tests/tools/http2-client.ts";
 import { waitFor } from "../../../../tests/tools/processes.ts";
 import { temporaryFolder } from "../../../../tests/tools/temporary-folder.ts";
-import { type HttpVersion, openClient } from "../testing/crossing-peers.ts";
+import { openClient } from "../testing/crossing-peers.ts";
 import { extension, fileAccessLog, http2Options, loopback, router, staticCluster } from "../testing/envoy-json.ts";
 import { type Side, startOurs } from "../testing/parity-pair.ts";
 

@@ -3,6 +3,7 @@
 // manager; what it keeps for a stream lies in a `StreamSlot` (Envoy: `Http::StreamFilter`).
 import type { Logger } from "@tulle/telemetry";
 import type { DataPath } from "../worker/data-path.ts";
+import type { TryEnd } from "../http-connection-manager/stream-observer.ts";
 import type { RouteMatch } from "../route/route-table.ts";
 import type { HeaderMap } from "./header-map.ts";
 import type { RequestHead, ResponseHead } from "./message.ts";
@@ -84,6 +85,8 @@ export interface HttpStream {
   continueRequest(): void;
   /** The terminal filter is about to send the request to `info.upstreamHost`: observers are told. */
   beginTry(): void;
+  /** That try has ended without an answer for the client. */
+  endTry(end: TryEnd): void;
   /** Of the request that a filter holds, as far as it has come. */
   readonly waitingBody: readonly Buffer[];
   readonly waitingBytes: number;

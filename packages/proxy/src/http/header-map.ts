@@ -2,11 +2,21 @@
 // request's headers are walked far more often than they are looked up (a Map per request cost more than the scan).
 
 export class HeaderMap {
-  /** `[name0, value0, name1, value1, …]`; names are lower-case. Codecs read and write it directly. */
+  /**
+   * `[name0, value0, name1, value1, …]`; names are lower-case. Codecs read and write it directly. It never comes of
+   * `flat` or `flatMap`, whose arrays count as ones with holes: `get` was then compiled and thrown away again for as
+   * long as both kinds came by (measured: 60 µs a request in the place of 41).
+   */
   readonly entries: string[];
 
   constructor(entries: string[] = []) {
     this.entries = entries;
+  }
+
+  static of(pairs: Iterable<readonly [name: string, value: string]>): HeaderMap {
+    const headers = new HeaderMap();
+    for (const [name, value] of pairs) headers.append(name, value);
+    return headers;
   }
 
   /** The first value of the header, or undefined. */

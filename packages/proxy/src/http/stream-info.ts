@@ -4,9 +4,21 @@ import type { Cluster, Host } from "../cluster/cluster.ts";
 import type { PeerCertificate } from "../tls/tls-info.ts";
 import type { TlsInfo } from "../tls/tls-info.ts";
 import type { Route } from "../route/route-table.ts";
+import type { ActiveSpan, TraceReason } from "../tracing/active-span.ts";
+import type { UpstreamConnection } from "../upstream/pooled-connection.ts";
 import type { GrpcMessages } from "./grpc-messages.ts";
 import type { HeaderMap } from "./header-map.ts";
 import type { Protocol, RequestHead, ResponseHead } from "./message.ts";
+
+/** Of a connection: what took it. */
+export interface ListenerFacts {
+  readonly connectionId: number;
+  readonly name: string;
+  /** By filter name, as JSON. */
+  readonly metadata: Readonly<Record<string, unknown>>;
+  readonly chainName: string;
+  readonly chainMetadata: Readonly<Record<string, unknown>>;
+}
 
 export class StreamInfo {
   /** Wall clock, for `%START_TIME%`. */
@@ -34,18 +46,26 @@ export class StreamInfo {
   /** Envoy: `%ACCESS_LOG_TYPE%`. */
   accessLogType: "DownstreamEnd" | "TcpConnectionEnd" | "NotSet" = "DownstreamEnd";
 
+  /** Where the client's connection came in. */
+  listener: ListenerFacts | undefined = undefined;
+
   request: RequestHead | undefined = undefined;
   /** The head that went to the client, once it did. */
   response: ResponseHead | undefined = undefined;
   /** What came behind the response's body, as filters left it. */
   responseTrailers: HeaderMap | undefined = undefined;
   route: Route | undefined = undefined;
+  /** Metadata of the virtual host that has no route for the request. */
+  routelessHost: Route["metadata"] | undefined = undefined;
   cluster: Cluster | undefined = undefined;
   /** Host of the last try. */
   upstreamHost: Host | undefined = undefined;
   upstreamLocalAddress: string | undefined = undefined;
   /** Of the last try's connection; undefined = it is plain, or there is none yet. */
   upstreamTls: TlsInfo | undefined = undefined;
+  upstreamProtocol: Protocol | undefined = undefined;
+  /** Hosts of all tries, where there were several. */
+  triedHosts: Host[] | undefined = undefined;
   upstreamTransportFailureReason: string | undefined = undefined;
 
   /** What filters left for logs and later filters, by filter name; undefined until one does (`%DYNAMIC_METADATA%`). */
@@ -55,6 +75,10 @@ export class StreamInfo {
    * `x-envoy-peer-metadata` as the client sent it, kept by the metrics filter; undefined = none was sent or asked for.
    */
   downstreamPeerMetadata: string | undefined = undefined;
+
+  /** Where the connection manager traces. */
+  span: ActiveSpan | undefined = undefined;
+  traceReason: TraceReason = "not_traceable";
 
   /** Messages of a gRPC call, where a filter counts them and one has come. */
   grpcMessages: GrpcMessages | undefined = undefined;
@@ -77,6 +101,19 @@ export class StreamInfo {
   attemptCount = 0;
   /** From start to the end of the stream; set just before the completion hooks run. */
   durationMs = 0;
+  /**
+   * Points in time of the monotonic clock; -1 = not reached. The client's request is complete, and its answer begins;
+   * of the last try: the connection was asked for and came up, the request began to leave, and the answer's head, its
+   * body and its end came.
+   */
+  requestEndedMs = -1;
+  responseStartedMs = -1;
+  upstreamConnectStartedMs = -1;
+  upstreamConnectedMs = -1;
+  upstreamRequestStartedMs = -1;
+  upstreamResponseStartedMs = -1;
+  upstreamBodyStartedMs = -1;
+  upstreamResponseEndedMs = -1;
   /** From the last byte of the request to the first of the upstream's response; -1 while unknown. */
   upstreamServiceTimeMs = -1;
 
@@ -93,5 +130,30 @@ export class StreamInfo {
     this.downstreamRemoteAddress = downstreamRemoteAddress;
     this.downstreamDirectRemoteAddress = downstreamRemoteAddress;
     this.requestedServerName = requestedServerName;
+  }
+
+  /** What is logged of a connection is of the last try's. */
+  triesUpstream(host: Host): void {
+    if (this.upstreamHost !== undefined) (this.triedHosts ??= [this.upstreamHost]).push(host);
+    this.upstreamHost = host;
+    this.upstreamLocalAddress = undefined;
+    this.upstreamTls = undefined;
+    this.upstreamProtocol = undefined;
+  }
+
+  /** The connection of a try is there, and the request begins to leave. */
+  connectedUpstream(connection: UpstreamConnection, nowMs: number): void {
+    this.upstreamLocalAddress = connection.localAddress;
+    this.upstreamTls = connection.tls;
+    this.upstreamProtocol = connection.protocol;
+    this.upstreamConnectStartedMs = connection.connectStartedMs;
+    this.upstreamConnectedMs = connection.connectedMs;
+    this.upstreamRequestStartedMs = nowMs;
+  }
+
+  heardUpstream(part: "head" | "body", endStream: boolean, nowMs: number): void {
+    if (part === "head") this.upstreamResponseStartedMs = nowMs;
+    else if (this.upstreamBodyStartedMs < this.upstreamResponseStartedMs) this.upstreamBodyStartedMs = nowMs;
+    if (endStream) this.upstreamResponseEndedMs = nowMs;
   }
 }

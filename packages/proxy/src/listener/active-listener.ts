@@ -146,6 +146,13 @@ export class ActiveListener {
       log.end();
       return;
     }
+    info.listener = {
+      connectionId: info.id,
+      name: listener.name,
+      metadata: listener.metadata,
+      chainName: chain.name,
+      chainMetadata: chain.metadata,
+    };
     // Those that count its beginning count its end; the listener may be replaced meanwhile.
     const { stats } = listener;
     stats.connectionsTotal.increment();

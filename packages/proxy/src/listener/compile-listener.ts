@@ -9,7 +9,8 @@ import {
   FilterChainMatchSchema,
 } from "@tulle/xds/envoy/config/listener/v3/listener_components_pb";
 import type { NetworkFilter, TerminalNetworkFilter } from "./network-filter.ts";
-import { ownWorkloadLabels } from "../filters/http/istio-stats/workload-labels.ts";
+import { statsOptions } from "../filters/http/istio-stats/istio-stats-registration.ts";
+import { readPluginJson } from "../filters/http/istio-stats/plugin-config.ts";
 import { IstioTcpStatsFilter, istioTcpStatsKey } from "../filters/network/istio-tcp-stats/istio-tcp-stats-filter.ts";
 import { protocolReader } from "../filters/listener/tls-inspector/tls-inspector.ts";
 import { networkFilterOfType } from "../filters/network/table.ts";
@@ -74,6 +75,7 @@ function buildListener(
     problems,
     options,
     isInbound: message.trafficDirection === TrafficDirection.INBOUND,
+    isOutbound: message.trafficDirection === TrafficDirection.OUTBOUND,
     statName,
     routes: new Map(),
     clusterNames: new Set(),
@@ -92,10 +94,11 @@ function buildListener(
   const chains = [...filterChains, ...(defaultLinks === undefined ? [] : [defaultLinks])];
   const listener: Listener = {
     name,
+    metadata: message.metadata?.filterMetadata ?? {},
     addresses: addresses.filter((address) => address !== undefined),
     filterChains,
     defaultFilterChain:
-      defaultLinks === undefined ? undefined : { name: defaultChain!.name, matches: () => true, ...defaultLinks },
+      defaultLinks === undefined ? undefined : { ...namesOf(defaultChain!), matches: () => true, ...defaultLinks },
     listenerFilters: needsProtocols(chains, message) ? [protocolReader] : listenerFilters,
     listenerFiltersTimeoutMs: durationMs(message.listenerFiltersTimeout, defaultListenerFiltersTimeoutMs),
     continuesAfterListenerFiltersTimeout: message.continueOnListenerFiltersTimeout,
@@ -139,10 +142,12 @@ function compileAddress(message: Address | undefined, place: Place, problems: Pr
   return { ip, port: portSpecifier.value, ...(ipv4Compat && { takesIpv4: true }) };
 }
 
+const namesOf = ({ name, metadata }: FilterChainMessage) => ({ name, metadata: metadata?.filterMetadata ?? {} });
+
 function buildFilterChains(message: ListenerMessage, build: ListenerBuild, place: Place): FilterChain[] {
   const { problems } = build;
   const criteria: ChainCriteria[] = [];
-  const chains: (ChainLinks & { readonly name: string })[] = [];
+  const chains: (ChainLinks & ReturnType<typeof namesOf>)[] = [];
   const seen = new Map<string, string>();
   for (const [index, chain] of message.filterChains.entries()) {
     const at = place.field("filter_chains", index);
@@ -156,7 +161,7 @@ function buildFilterChains(message: ListenerMessage, build: ListenerBuild, place
     seen.set(text, chain.name);
     criteria.push(compileChainCriteria(match, at.field("filter_chain_match"), problems));
     const links = buildLinks(chain, build, at);
-    if (links !== undefined) chains.push({ name: chain.name, ...links });
+    if (links !== undefined) chains.push({ ...namesOf(chain), ...links });
   }
   if (chains.length !== criteria.length) return [];
   const find = chainFinder(criteria);
@@ -182,7 +187,7 @@ type ChainLinks = Pick<FilterChain, "transport" | "networkFilters" | "network">;
 function buildLinks(chain: FilterChainMessage, build: ListenerBuild, place: Place): ChainLinks | undefined {
   const { problems } = build;
   const transport = compileDownstreamTransport(chain, build, place);
-  const networkFilters: NetworkFilter[] = chainStats(chain, build);
+  const networkFilters: NetworkFilter[] = chainStats(chain, place, build);
   let network: TerminalNetworkFilter | undefined;
   for (const [index, filter] of chain.filters.entries()) {
     const at = place.field("filters", index);
@@ -208,10 +213,14 @@ function buildLinks(chain: FilterChainMessage, build: ListenerBuild, place: Plac
 }
 
 /** What the chain's metadata asks for, which a stock Envoy does not read. */
-function chainStats({ metadata }: FilterChainMessage, { scope, isInbound }: ListenerBuild): NetworkFilter[] {
-  if (metadata?.filterMetadata[istioTcpStatsKey] === undefined) return [];
-  const reporter = isInbound ? "destination" : "source";
-  return [new IstioTcpStatsFilter({ metrics: scope.metrics, reporter, own: ownWorkloadLabels(scope.environment) })];
+function chainStats({ metadata }: FilterChainMessage, place: Place, build: ListenerBuild): NetworkFilter[] {
+  const asked = metadata?.filterMetadata[istioTcpStatsKey];
+  if (asked === undefined) return [];
+  const { scope, isInbound, problems } = build;
+  const at = place.field("metadata").key("filter_metadata", istioTcpStatsKey);
+  const plugin = readPluginJson(asked, at, problems);
+  const reporter = plugin.reporter === "SERVER_GATEWAY" ? "waypoint" : isInbound ? "destination" : "source";
+  return [new IstioTcpStatsFilter({ ...statsOptions(plugin, scope, at, problems), reporter })];
 }
 
 function orderFault(name: string, isTerminal: boolean): string {

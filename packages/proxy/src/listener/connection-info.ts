@@ -2,6 +2,7 @@
 // (Envoy: `ConnectionInfoProvider` and the connection's own `StreamInfo`).
 import type { Socket } from "node:net";
 import { ipPortText } from "../http/ip-port-text.ts";
+import type { ListenerFacts } from "../http/stream-info.ts";
 import type { Protocol } from "../http/message.ts";
 import type { TlsInfo } from "../tls/tls-info.ts";
 
@@ -35,6 +36,8 @@ export class ConnectionInfo {
   protocol: Protocol | undefined = undefined;
   /** Undefined = the connection is plain. */
   tls: TlsInfo | undefined = undefined;
+  /** Known once a filter chain has taken it. */
+  listener: ListenerFacts | undefined = undefined;
   /** Until somebody speaks; undefined = nobody asks. */
   firstWord: FirstWord | undefined = undefined;
   /** What network filters leave for those behind them, by key, such as `envoy.tcp_proxy.cluster`. */

@@ -21,6 +21,8 @@ export interface ListenerBuild {
   readonly options: ListenerOptions;
   /** traffic_direction is INBOUND. */
   readonly isInbound: boolean;
+  /** It is OUTBOUND. */
+  readonly isOutbound: boolean;
   /** Of the listener in the tree of statistics. */
   readonly statName: string;
   readonly routes: Map<string, RouteSubscription>;

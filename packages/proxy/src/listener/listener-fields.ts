@@ -8,11 +8,10 @@ import { sharedFields } from "../fields/shared-fields.ts";
 
 const listenerFields: FieldRows = {
   "envoy.config.listener.v3.Listener": {
-    used: `name address additional_addresses stat_prefix filter_chains default_filter_chain
+    used: `metadata name address additional_addresses stat_prefix filter_chains default_filter_chain
       per_connection_buffer_limit_bytes listener_filters listener_filters_timeout continue_on_listener_filters_timeout
       bind_to_port deprecated_v1 access_log use_original_dst traffic_direction`,
     harmless: {
-      metadata: "read by no filter",
       drain_type: "drains on removal and on change either way",
       connection_balance_config: "one accepting thread",
       reuse_port: socketTuning,

@@ -14,6 +14,8 @@ export interface ListenAddress {
 
 export interface Listener {
   readonly name: string;
+  /** As JSON, by filter name. */
+  readonly metadata: Readonly<Record<string, unknown>>;
   /** The main address and `additional_addresses`. */
   readonly addresses: readonly ListenAddress[];
   /** In order of specificity; the first whose match accepts the connection. */
@@ -46,6 +48,8 @@ export interface ConnectionProperties {
 
 export interface FilterChain {
   readonly name: string;
+  /** As JSON, by filter name. */
+  readonly metadata: Readonly<Record<string, unknown>>;
   matches(connection: ConnectionProperties): boolean;
   readonly transport: DownstreamTransport;
   /** Those before the terminal one, in order. */

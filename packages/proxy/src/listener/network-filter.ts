@@ -28,6 +28,8 @@ export interface NetworkFilter {
   ): Verdict | { readonly cancel: () => void };
   /** What a TCP proxy at the end of the chain tells of the connection, those that a filter has closed included. */
   onTcpSession?(info: StreamInfo, phase: TcpPhase): void;
+  /** How often it wants to be told of one that goes on. */
+  readonly reportIntervalMs?: number;
 }
 
 /** The last filter of a chain. */

@@ -6,6 +6,7 @@ import type { GrpcTimeoutRule } from "../http/grpc-timeout.ts";
 import type { RequestHead, ResponseHead } from "../http/message.ts";
 import type { StreamInfo } from "../http/stream-info.ts";
 import type { Slot } from "../runtime/slot.ts";
+import type { CustomTag, SamplingShares } from "../tracing/custom-tag.ts";
 
 export interface RouteTable {
   readonly name: string;
@@ -19,6 +20,8 @@ export interface RouteTable {
     random: () => number,
     dynamicMetadata?: Readonly<Record<string, unknown>>,
   ): RouteMatch | undefined;
+  /** Of the virtual host that had no route for a request to `authority`; undefined = there is no such host. */
+  virtualHostMetadata(authority: string): Route["metadata"] | undefined;
   /** Names of all clusters that it may choose. */
   readonly clusterNames: ReadonlySet<string>;
 }
@@ -35,8 +38,29 @@ export interface Route {
   readonly name: string;
   /** Route metadata as plain JSON by filter name. */
   readonly metadata: Readonly<Record<string, unknown>>;
+  /** Likewise of its virtual host. */
+  readonly virtualHostMetadata: Readonly<Record<string, unknown>>;
+  /** Undefined: the connection manager's settings hold. */
+  readonly tracing?: RouteTracing | undefined;
+  readonly decorator?: RouteDecorator | undefined;
   /** typed_per_filter_config compiled by each filter, by filter name; virtual host's and route's already merged. */
   readonly perFilterConfig: ReadonlyMap<string, unknown>;
+}
+
+/** In place of the connection manager's (Envoy: config.route.v3.Tracing). */
+export interface RouteTracing {
+  readonly shares: SamplingShares;
+  readonly tags: readonly CustomTag[];
+  /** Names of spans. */
+  readonly operation: ((info: StreamInfo, request: RequestHead | undefined) => string) | undefined;
+  readonly upstreamOperation: ((info: StreamInfo, request: RequestHead | undefined) => string) | undefined;
+}
+
+/** Envoy: config.route.v3.Decorator. */
+export interface RouteDecorator {
+  readonly operation: string;
+  /** The other side learns it by a header. */
+  readonly propagates: boolean;
 }
 
 export type RouteAction = ForwardAction | RedirectAction | DirectResponseAction;

@@ -1,4 +1,5 @@
 // The step in which a new configuration takes the place of the old one.
+import { MetricRegistry } from "@tulle/telemetry";
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ClusterSchema } from "@tulle/xds/envoy/config/cluster/v3/cluster_pb";
@@ -16,7 +17,12 @@ const clusterOf = (name: string): RuntimeCluster =>
   accepted(compileCluster(fromConfiguration(ClusterSchema, { name, alt_stat_name: "shared" }), scope)).cluster;
 
 test("a cluster goes on with the load of the one whose place it takes, and another does not", () => {
-  const owner = new RuntimeOwner({ listenerHost: {} as ListenerHost, healthChecks: {} as CheckQueue, drainTimeMs: 0 });
+  const owner = new RuntimeOwner({
+    listenerHost: {} as ListenerHost,
+    healthChecks: {} as CheckQueue,
+    drainTimeMs: 0,
+    metrics: new MetricRegistry(),
+  });
   const [old, next, other] = [clusterOf("a"), clusterOf("a"), clusterOf("b")];
   owner.swap({ clusters: new Map([["a", old]]) });
   countRequest(old, 1);

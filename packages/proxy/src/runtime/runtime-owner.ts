@@ -1,5 +1,7 @@
 // Owns the proxy's runtime: the slots that routes and listeners hold, the sockets behind the listeners, and the one
 // synchronous step in which a new runtime takes the place of the old one.
+import type { MetricRegistry } from "@tulle/telemetry";
+import { ManagerStats } from "./manager-stats.ts";
 import type { Cluster } from "../cluster/cluster.ts";
 import type { RuntimeCluster } from "../cluster/runtime-cluster.ts";
 import type { OfProcess, OfWorker } from "../worker/ownership.ts";
@@ -23,6 +25,7 @@ export interface RuntimeOwnerOptions {
   readonly healthChecks: OfProcess<CheckQueue>;
   /** How long connections of a listener that was removed may go on (Envoy: --drain-time-s, 600 s). */
   readonly drainTimeMs: number;
+  readonly metrics: MetricRegistry;
 }
 
 export class RuntimeOwner {
@@ -35,6 +38,8 @@ export class RuntimeOwner {
   readonly healthChecks: OfProcess<CheckQueue>;
   readonly #listenerHost: ListenerHost;
   readonly #drainTimeMs: number;
+  readonly #clusterStats: ManagerStats;
+  readonly #listenerStats: ManagerStats;
   readonly #clusters = new Map<string, RuntimeCluster>();
   #current: ProxyRuntime = { listeners: new Map(), clusters: new Map(), routeTables: new Map() };
 
@@ -42,6 +47,8 @@ export class RuntimeOwner {
     this.#listenerHost = options.listenerHost;
     this.healthChecks = options.healthChecks;
     this.#drainTimeMs = options.drainTimeMs;
+    this.#clusterStats = new ManagerStats(options.metrics, "cluster");
+    this.#listenerStats = new ManagerStats(options.metrics, "listener");
   }
 
   get current(): ProxyRuntime {
@@ -65,6 +72,7 @@ export class RuntimeOwner {
     const clusters = new Map(this.#current.clusters);
     for (const [name, next] of change.clusters ?? []) {
       const old = this.#clusters.get(name);
+      if (old !== next) this.#clusterStats.onChange(old !== undefined, next !== undefined);
       if (old !== undefined && old !== next) {
         replaced.push(old);
         next?.succeed(old);
@@ -87,6 +95,7 @@ export class RuntimeOwner {
   async applyListener(listener: Listener): Promise<string | undefined> {
     const reason = listener.bindToPort ? await this.#listenerHost.apply(listener) : undefined;
     if (reason !== undefined) return reason;
+    this.#listenerStats.onChange(this.#current.listeners.has(listener.name), true);
     const listeners = new Map(this.#current.listeners).set(listener.name, listener);
     this.#current = { ...this.#current, listeners };
     return undefined;
@@ -96,6 +105,7 @@ export class RuntimeOwner {
     // It may be on its way: its addresses are bound then, and let go of.
     this.#listenerHost.remove(name, this.#drainTimeMs);
     if (!this.#current.listeners.has(name)) return;
+    this.#listenerStats.onChange(true, false);
     const listeners = new Map(this.#current.listeners);
     listeners.delete(name);
     this.#current = { ...this.#current, listeners };

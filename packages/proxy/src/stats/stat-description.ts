@@ -17,14 +17,24 @@ export type Counters<T> = { readonly [field in keyof T]: Counter };
 export type Gauges<T> = { readonly [field in keyof T]: Gauge };
 
 /**
- * Series of `<root>.<name>.<stat>`; a trailing `_rq_2xx` becomes `_rq_xx` with the class as a label, as Envoy's tags
- * do.
+ * Series of `<root>.<name>.<stat>`; a trailing `_rq_2xx` becomes `_rq_xx` with the class as a label, and `_rq_200`
+ * becomes `_rq` with the code, as Envoy's tags do.
  */
 export function statDescription(
   scope: StatScope,
   stat: string,
 ): { readonly name: string; readonly labels: Labels; readonly statName: string } {
   const statName = `${scope.root}.${scope.name.replaceAll(":", "_")}.${stat}`;
+  const settled = /^ssl\.(version|cipher|curve)s\.(.+)$/.exec(stat);
+  if (settled !== null) {
+    const labels = { [`envoy_ssl_${settled[1]}`]: settled[2]!, [scope.label]: scope.name };
+    return { name: `envoy_${scope.root}_ssl_${settled[1]}s`, labels, statName };
+  }
+  const code = /^(.*_rq)_(\d{3})$/.exec(stat);
+  if (code !== null) {
+    const labels = { envoy_response_code: code[2]!, [scope.label]: scope.name };
+    return { name: `envoy_${scope.root}_${code[1]}`, labels, statName };
+  }
   const responseClass = /^(.*_rq)_([1-5])xx$/.exec(stat);
   if (responseClass === null) {
     return {

@@ -1,7 +1,7 @@
 // A data path in a thread of its own, which is told its configuration by messages: updates in, verdicts and needs out.
 import { parentPort } from "node:worker_threads";
 import { systemClock } from "@tulle/timing";
-import { Logging } from "@tulle/telemetry";
+import { Logging, MetricRegistry } from "@tulle/telemetry";
 import { AppliedConfig } from "../apply/applied-config.ts";
 import type { ConfigUpdate } from "../apply/config-update.ts";
 import { CheckQueue } from "../cluster/health-check/check-queue.ts";
@@ -31,7 +31,12 @@ const listenerHost = new ListenerHost({
   dataPath,
   inheritedDescriptors: parseListenDescriptors(""),
 });
-const owner = new RuntimeOwner({ listenerHost, healthChecks: new CheckQueue(dataPath), drainTimeMs: 0 });
+const owner = new RuntimeOwner({
+  listenerHost,
+  healthChecks: new CheckQueue(dataPath),
+  drainTimeMs: 0,
+  metrics: new MetricRegistry(),
+});
 const config = new AppliedConfig({
   owner,
   records: new ConfigRecords(),

@@ -4,22 +4,12 @@ import { once } from "node:events";
 import http from "node:http";
 import http2 from "node:http2";
 import type net from "node:net";
+import { errorCodeNames, type HttpVersion } from "../../../../tests/tools/http2-client.ts";
 import { waitFor } from "../../../../tests/tools/processes.ts";
 
-export type HttpVersion = "HTTP/1.1" | "HTTP/2";
 export type Fields = Readonly<Record<string, string>>;
 
-/** By number (RFC 9113 §7). */
 const { constants } = http2;
-const nameOfCode = new Map<number, string>([
-  [constants.NGHTTP2_NO_ERROR, "NO_ERROR"],
-  [constants.NGHTTP2_PROTOCOL_ERROR, "PROTOCOL_ERROR"],
-  [constants.NGHTTP2_INTERNAL_ERROR, "INTERNAL_ERROR"],
-  [constants.NGHTTP2_REFUSED_STREAM, "REFUSED_STREAM"],
-  [constants.NGHTTP2_CANCEL, "CANCEL"],
-  [constants.NGHTTP2_ENHANCE_YOUR_CALM, "ENHANCE_YOUR_CALM"],
-  [constants.NGHTTP2_HTTP_1_1_REQUIRED, "HTTP_1_1_REQUIRED"],
-]);
 
 /** What one end of an exchange has seen, in order; pieces of a body that follow one another are one. */
 export class Seen {
@@ -174,7 +164,7 @@ function http2HostEnd(stream: http2.ServerHttp2Stream, head: http2.IncomingHttpH
   stream.on("end", () => stream.rstCode === constants.NGHTTP2_NO_ERROR && seen.add("end"));
   stream.on("error", () => undefined);
   stream.on("wantTrailers", () => stream.sendTrailers({ ...trailers }));
-  stream.on("close", () => seen.finish(`reset ${nameOfCode.get(stream.rstCode ?? 0)}`));
+  stream.on("close", () => seen.finish(`reset ${errorCodeNames[stream.rstCode ?? 0]}`));
   return {
     seen,
     inform: (status, fields = {}) => stream.additionalHeaders({ ":status": status, ...fields }),
@@ -253,7 +243,7 @@ function http2Client(port: number, path: string, fields: Fields): ClientEnd {
   stream.on("error", () => undefined);
   stream.on("wantTrailers", () => stream.sendTrailers({ ...trailers }));
   stream.once("close", () => {
-    seen.finish(`reset ${nameOfCode.get(stream.rstCode ?? 0)}`);
+    seen.finish(`reset ${errorCodeNames[stream.rstCode ?? 0]}`);
     session.close();
   });
   return {

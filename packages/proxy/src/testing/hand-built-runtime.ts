@@ -1,6 +1,6 @@
 // Runtime objects made by hand, so that tests of the data path need neither xDS nor the compiler: one listener on a
 // free port, routes by path prefix, clusters with a fixed rotation of hosts.
-import { defaultHttp2Options } from "../codec/http2/http2-options.ts";
+import { defaultHttp2Options, defaultUpstreamHttp2Options } from "../codec/http2/http2-options.ts";
 import { http2StatsOf } from "../codec/http2/http2-stats.ts";
 import { ClusterLoad } from "../upstream/cluster-load.ts";
 import { Counter, MetricRegistry } from "@tulle/telemetry";
@@ -21,6 +21,7 @@ import type { HttpConnectionManagerConfig } from "../http-connection-manager/htt
 import {
   type HttpConnectionManagerStats,
   makeHttpConnectionManagerStats,
+  makeListenerRequestStats,
 } from "../http-connection-manager/http-connection-manager-stats.ts";
 import { makeListenerStats } from "../listener/listener-stats.ts";
 import { Slot } from "../runtime/slot.ts";
@@ -29,6 +30,8 @@ export const clusterStats = (): ClusterStats => makeClusterStats(new MetricRegis
 
 export const connectionManagerStats = (): HttpConnectionManagerStats =>
   makeHttpConnectionManagerStats(new MetricRegistry(), "hand-built");
+
+const requestsOfListener = () => makeListenerRequestStats(new MetricRegistry(), "127.0.0.1_80", "hand-built");
 
 /** A cluster whose load balancer takes its hosts in turn, avoiding those that a retry has been at. */
 export function handBuiltCluster(name: string, ports: readonly number[], overrides: Partial<Cluster> = {}): Cluster {
@@ -47,7 +50,7 @@ export function handBuiltCluster(name: string, ports: readonly number[], overrid
     perConnectionBufferLimitBytes: 1024 * 1024,
     enableTrailers: false,
     protocol: "HTTP/1.1",
-    http2: defaultHttp2Options,
+    http2: defaultUpstreamHttp2Options,
     http2Stats: http2StatsOf(new MetricRegistry()),
     sourceAddress: undefined,
     circuitBreakers: {
@@ -126,11 +129,16 @@ export function prefixRoutes(actions: Readonly<Record<string, RouteAction>>): Ro
     .sort(([a], [b]) => b.length - a.length)
     .map(([prefix, action]): readonly [string, RouteMatch] => [
       prefix,
-      { route: { name: prefix, metadata: {}, perFilterConfig: new Map() }, virtualHostName: "all", action },
+      {
+        route: { name: prefix, metadata: {}, virtualHostMetadata: {}, perFilterConfig: new Map() },
+        virtualHostName: "all",
+        action,
+      },
     ]);
   return {
     name: "hand-built",
     clusterNames: new Set(),
+    virtualHostMetadata: () => undefined,
     match: (request: RequestHead) => {
       const subject = request.method === "CONNECT" ? "CONNECT" : request.path;
       return matches.find(([prefix]) => subject.startsWith(prefix))?.[1];
@@ -193,7 +201,7 @@ export function handBuiltConnectionManager(
     http2Stats: http2StatsOf(new MetricRegistry()),
     routeTable,
     filterChain: new HttpFilterChain([...filters, router].map((filter) => ({ filter, enablementKey: undefined }))),
-    observers: new StreamObservers([statisticsObserver(stats), accessLogObserver(accessLog)]),
+    observers: new StreamObservers([statisticsObserver(stats, requestsOfListener()), accessLogObserver(accessLog)]),
     ...connectionManagerDefaults,
     useRemoteAddress: true,
     isInternalAddress: () => false,
@@ -217,8 +225,11 @@ export function handBuiltListener(
   const network = "open" in of ? of : new HttpConnectionManager(of);
   return {
     name,
+    metadata: {},
     addresses: [{ ip: "127.0.0.1", port }],
-    filterChains: [{ name: "only", matches: () => true, transport: { type: "raw" }, networkFilters: [], network }],
+    filterChains: [
+      { name: "only", metadata: {}, matches: () => true, transport: { type: "raw" }, networkFilters: [], network },
+    ],
     defaultFilterChain: undefined,
     listenerFilters: [],
     listenerFiltersTimeoutMs: 0,

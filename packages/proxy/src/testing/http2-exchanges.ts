@@ -11,7 +11,7 @@ import { defaultHttp2Options } from "../codec/http2/http2-options.ts";
 import { forwardTo, handBuiltCluster } from "./hand-built-runtime.ts";
 import { type Exchange, type Field, type Message, randomExchange } from "./random-exchanges.ts";
 import { seededRandom } from "./random-requests.ts";
-import { type RunningProxy, runProxy } from "./running-proxy.ts";
+import { type RunningProxy, runProxy, type Scope } from "./running-proxy.ts";
 
 const exchangesPerRound = 500;
 const atOnce = 50;
@@ -50,19 +50,21 @@ export async function runExchanges(t: TestContext, { count, longestMs }: Exchang
   const endMs = performance.now() + longestMs;
   let done = 0;
   for (let round = 0; done < count && performance.now() < endMs; round += 1) {
-    let isDone = false;
-    await t.test(`round ${round} of seed ${seed}`, async (inner) => {
-      await runRound(inner, seededRandom(seed + round));
-      isDone = true;
-    });
-    if (!isDone) break;
+    // No test of its own: a test keeps what its hooks refer to until the last one has ended.
+    await using open = new AsyncDisposableStack();
+    const scope: Scope = { after: (end) => open.defer(async () => void (await end())) };
+    try {
+      await runRound(scope, seededRandom(seed + round));
+    } catch (error) {
+      throw new Error(`TULLE_FUZZ_SEED=${seed + round}: ${(error as Error).message}`, { cause: error });
+    }
     done += exchangesPerRound;
   }
   t.diagnostic(`${done} exchanges`);
   return done;
 }
 
-async function runRound(t: TestContext, random: () => number): Promise<void> {
+async function runRound(scope: Scope, random: () => number): Promise<void> {
   const anyOf = <T>(list: readonly T[]): T => list[Math.floor(random() * list.length)]!;
   const settings = (): http2.Settings => ({
     initialWindowSize: anyOf([1000, 20_000, 65_535, 1_000_000]),
@@ -78,15 +80,15 @@ async function runRound(t: TestContext, random: () => number): Promise<void> {
     initialConnectionWindowBytes: anyOf([65_535, 1_048_560]),
   });
   const running = new Map<string, Running>();
-  const port = await startHost(t, options(), running);
+  const port = await startHost(scope, options(), running);
   const cluster = handBuiltCluster("c", [port], { protocol: "HTTP/2", http2: codec(), enableTrailers: true });
-  const proxy = await runProxy(t, {
+  const proxy = await runProxy(scope, {
     routes: { "/": forwardTo(cluster) },
     config: { http2: codec(), enableTrailers: true },
     bufferLimitBytes: anyOf([1000, 1024 * 1024]),
   });
   const session = http2.connect(`http://127.0.0.1:${proxy.port}`, options() as http2.ClientSessionOptions);
-  t.after(() => session.destroy());
+  scope.after(() => session.destroy());
   // What goes wrong first ends the round: what is under way may never come to its end.
   const { promise: failed, reject: fail } = Promise.withResolvers<never>();
   const onEnd = (what: string): void => fail(new Error(`${what}; ${floods(proxy, cluster)}`));
@@ -150,14 +152,14 @@ function sendBody(stream: http2.Http2Stream, { pieces, trailers }: Message): voi
 }
 
 async function startHost(
-  t: TestContext,
+  scope: Scope,
   options: http2.ServerOptions,
   running: ReadonlyMap<string, Running>,
 ): Promise<number> {
   const server = http2.createServer(options).listen(0, "127.0.0.1");
   const sessions = new Set<http2.Http2Session>();
   server.on("session", (session) => void sessions.add(session));
-  t.after(() => {
+  scope.after(() => {
     server.close();
     for (const session of sessions) session.destroy();
   });

@@ -185,7 +185,17 @@ export async function startEnvoy(
   const configFile = path.join(folder, "envoy.json");
   const adminFile = path.join(folder, "admin.txt");
   fs.writeFileSync(configFile, bootstrapFor(log));
-  const options = ["--disable-hot-restart", "--concurrency", "1", "-l", "error", "--file-flush-interval-msec", "50"];
+  const options = [
+    "--disable-hot-restart",
+    "--concurrency",
+    "1",
+    "-l",
+    "error",
+    "--file-flush-interval-msec",
+    "50",
+    "--drain-strategy",
+    "immediate",
+  ];
   const files = ["-c", configFile, "--admin-address-path", adminFile];
   const envoy = await startProcess(await envoyPath(), [...files, ...options]);
   const details = (): string => envoy.output();
@@ -282,14 +292,15 @@ async function getOverHttp2(
     ...(body.length === 1 && { "content-length": String(Buffer.byteLength(body[0]!)) }),
   };
   const [answer] = await exchangeStreams(socket, [{ headers: fields, body }]);
+  const cookies = answer!.headers.filter(([name]) => name === "set-cookie").map(([, value]) => value);
   return {
     status: answer!.status,
-    headers: Object.fromEntries(answer!.headers),
+    headers: { ...Object.fromEntries(answer!.headers), ...(cookies.length > 0 && { "set-cookie": cookies }) },
     body: Buffer.from(answer!.body, "latin1").toString(),
   };
 }
 
-const clients: Readonly<Record<HttpVersion, typeof get>> = { "HTTP/1.1": get, "HTTP/2": getOverHttp2 };
+export const clients: Readonly<Record<HttpVersion, typeof get>> = { "HTTP/1.1": get, "HTTP/2": getOverHttp2 };
 
 function logLines(file: string): ReadonlyMap<string, { readonly details: string; readonly metadata: string }> {
   const text = fs.existsSync(file) ? fs.readFileSync(file, "utf8") : "";

@@ -38,7 +38,12 @@ export interface RunningProxyOptions {
   readonly bufferLimitBytes?: number;
 }
 
-export async function runProxy(t: TestContext, options: RunningProxyOptions): Promise<RunningProxy> {
+/** What ends with a test, or with a part of it. */
+export interface Scope {
+  after(end: () => void | Promise<unknown>): void;
+}
+
+export async function runProxy(t: Scope, options: RunningProxyOptions): Promise<RunningProxy> {
   const log: string[] = [];
   const infos: StreamInfo[] = [];
   const record = (info: StreamInfo): void => {

@@ -1,4 +1,5 @@
 // The stage on which tests of sign-in play: a token endpoint that does what the code says, and a browser with cookies.
+import { randomUUID } from "node:crypto";
 import http from "node:http";
 import type net from "node:net";
 import { makeKey, signToken } from "./signed-tokens.ts";
@@ -13,7 +14,7 @@ export interface TokenEndpoint {
 }
 
 /**
- * A code is `<what it brings>`, or `openid.<nonce>`; a refresh token `<what it brings>`, too: `good`, `again` (its
+ * A code is `<what it brings>`, or `openid.<nonce>`; a refresh token `<what it brings>.<id>`: `good`, `again` (its
  * refresh token is `good`), `doomed` (its refresh token is refused), `refused`, `garbage`, `endless`, `nothing`,
  * `huge`, `newline`.
  */
@@ -55,7 +56,8 @@ function answerTo(form: URLSearchParams, nowSeconds: number): { readonly status:
     access_token: `access-by-${what}`,
     token_type: "Bearer",
     expires_in: 300,
-    refresh_token: nextRefreshTokens[what] ?? "again",
+    // No two are alike: what a refresh brought is remembered.
+    refresh_token: `${nextRefreshTokens[what] ?? "again"}.${randomUUID()}`,
   };
   const identity = { iss: "issuer", sub: "user", aud: "shop", exp: nowSeconds + 600, nonce };
   switch (what) {

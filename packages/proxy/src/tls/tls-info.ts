@@ -82,6 +82,11 @@ export class ShownCertificateInfo implements PeerCertificate {
     return this.#certificate?.validToDate.getTime();
   }
 
+  /** The chain as it was shown, leaf first. */
+  get chain(): readonly ShownCertificateInfo[] {
+    return chainOf(this.#certificate).map((each) => shownCertificateInfo(each));
+  }
+
   /** PEM, percent-encoded. */
   get encodedPem(): string {
     return (this.#encodedPem ??= encodeURIComponent(this.#certificate?.toString() ?? ""));

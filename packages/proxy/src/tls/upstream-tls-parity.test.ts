@@ -8,14 +8,11 @@ import os from "node:os";
 import path from "node:path";
 import { after, before, test } from "node:test";
 import type { TLSSocket } from "node:tls";
-import { Logging } from "@tulle/telemetry";
-import { envoyPath } from "../../../../tests/tools/envoy-path.ts";
 import { expectedOfBoth, type ParityExpectation } from "../../../../tests/tools/parity-difference.ts";
-import { startProcess, waitFor } from "../../../../tests/tools/processes.ts";
-import { parseBootstrap } from "../bootstrap/read-bootstrap.ts";
+import { waitFor } from "../../../../tests/tools/processes.ts";
 import { type IssuedIdentity, selfSigned, testAuthority } from "../testing/test-authority.ts";
-import { runProxy } from "../run-proxy.ts";
 import { extension, fileAccessLog, inline, loopback, router } from "../testing/envoy-json.ts";
+import { type Side, startEnvoy, startOurs } from "../testing/parity-pair.ts";
 
 const authority = await testAuthority();
 const foreign = await testAuthority("foreign.local");
@@ -564,44 +561,14 @@ async function collect(port: number, adminPort: number, log: string): Promise<Ou
 before(async () => {
   const ports: number[] = [];
   for (const row of table) ports.push(await listen(row));
-  const ourLog = path.join(folder, "ours.log");
-  const proxy = await runProxy({
-    bootstrap: parseBootstrap(bootstrap(ports, ourLog), "ours"),
-    env: {},
-    logging: new Logging({ sink: () => {} }),
-  });
-  const ours = await collect(proxy.listenerAddresses().get("l")![0]!.port, proxy.adminAddress!.port, ourLog);
-  await proxy.close();
-
-  const envoyLog = path.join(folder, "envoy.log");
-  const configFile = path.join(folder, "envoy.json");
-  const adminFile = path.join(folder, "admin.txt");
-  fs.writeFileSync(configFile, bootstrap(ports, envoyLog));
-  const envoy = await startProcess(await envoyPath(), [
-    "-c",
-    configFile,
-    "--admin-address-path",
-    adminFile,
-    "--disable-hot-restart",
-    "--concurrency",
-    "1",
-    "-l",
-    "error",
-    "--file-flush-interval-msec",
-    "50",
-  ]);
-  const details = (): string => envoy.output();
-  await waitFor(() => fs.existsSync(adminFile) && fs.readFileSync(adminFile, "utf8").includes(":"), {
-    what: "Envoy's admin port",
-    details,
-  });
-  const adminPort = Number(fs.readFileSync(adminFile, "utf8").split(":").at(-1));
-  const port = await waitFor(
-    async () => Number(/^l::127\.0\.0\.1:(\d+)$/m.exec((await get(adminPort, "/listeners")).body)?.[1] ?? 0),
-    { what: "Envoy's listener", details },
-  );
-  const envoys = await collect(port, adminPort, envoyLog);
-  await envoy.stop();
+  const bootstrapFor = (log: string): string => bootstrap(ports, log);
+  const outcomesOf = async (side: Side): Promise<readonly Outcome[]> => {
+    const collected = await collect(side.ports.get("l")!, side.adminPort, side.log);
+    await side.stop();
+    return collected;
+  };
+  const ours = await outcomesOf(await startOurs(path.join(folder, "ours.log"), bootstrapFor));
+  const envoys = await outcomesOf(await startEnvoy(folder, 1, bootstrapFor));
   for (const [index, { name }] of table.entries()) outcomes.set(name, [ours[index]!, envoys[index]!]);
 });
 

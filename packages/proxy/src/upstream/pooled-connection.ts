@@ -1,6 +1,6 @@
 // One connection of a host's pool: how it comes up, how many streams it takes, and when it ends. The codec carries the
 // streams.
-import type { Cluster } from "../cluster/cluster.ts";
+import type { Cluster, UpstreamProtocol } from "../cluster/cluster.ts";
 import { type ClientCodec, type ClientCodecOwner, openClientCodec } from "../codec/client-codec.ts";
 import type { RequestSender, ResponseReceiver } from "../codec/stream-codec.ts";
 import type { TlsInfo } from "../tls/tls-info.ts";
@@ -25,6 +25,11 @@ export interface UpstreamConnection {
   readonly localAddress: string | undefined;
   /** Undefined = the connection is plain. */
   readonly tls: TlsInfo | undefined;
+  /** Undefined = bytes of a tunnel. */
+  readonly protocol: UpstreamProtocol | undefined;
+  /** Of the monotonic clock; -1 = it was not timed. */
+  readonly connectStartedMs: number;
+  readonly connectedMs: number;
 }
 
 /**
@@ -43,6 +48,8 @@ export class PooledConnection implements ClientCodecOwner, UpstreamConnection {
   readonly #codec: ClientCodec;
   #state: State = "connecting";
   tls: TlsInfo | undefined = undefined;
+  readonly connectStartedMs: number;
+  connectedMs = -1;
   /** The pool's own mark: it is among those that have capacity. */
   isListed = false;
   #openStreams = 0;
@@ -59,6 +66,7 @@ export class PooledConnection implements ClientCodecOwner, UpstreamConnection {
     this.#pool = pool;
     this.#cluster = cluster;
     this.#dataPath = dataPath;
+    this.connectStartedMs = dataPath.turn.nowMs;
     cluster.stats.upstreamConnectionsTotal.increment();
     countConnection(cluster, 1);
     pool.host.stats.connectionsTotal += 1;
@@ -92,6 +100,10 @@ export class PooledConnection implements ClientCodecOwner, UpstreamConnection {
     if (cluster.connectTimeoutMs > 0) dataPath.timers.arm(this.#timer, cluster.connectTimeoutMs, dataPath.turn.nowMs);
   }
 
+  get protocol(): UpstreamProtocol {
+    return this.#pool.protocol;
+  }
+
   get localAddress(): string | undefined {
     return (this.#localAddress ??= this.#codec.localAddress);
   }
@@ -110,7 +122,10 @@ export class PooledConnection implements ClientCodecOwner, UpstreamConnection {
     this.#openStreams += 1;
     this.#requestCount += 1;
     const limit = this.#cluster.maxRequestsPerConnection;
-    if (limit > 0 && this.#requestCount >= limit) this.#state = "draining";
+    if (limit > 0 && this.#requestCount >= limit) {
+      this.#state = "draining";
+      this.#cluster.stats.upstreamConnectionsMaxRequests.increment();
+    }
     return this.#codec.open(receiver);
   }
 
@@ -130,6 +145,7 @@ export class PooledConnection implements ClientCodecOwner, UpstreamConnection {
     this.#dataPath.timers.disarm(this.#timer);
     this.#state = "open";
     this.#idleSinceMs = this.#dataPath.turn.nowMs;
+    this.connectedMs = this.#idleSinceMs;
     const { maxConnectionDurationMs } = this.#cluster;
     if (maxConnectionDurationMs > 0) this.#endsAtMs = this.#idleSinceMs + maxConnectionDurationMs;
     this.#armTimer(this.#idleSinceMs);
@@ -138,6 +154,10 @@ export class PooledConnection implements ClientCodecOwner, UpstreamConnection {
 
   onStreamLimit(streams: number): void {
     this.#pool.onStreamLimit(this, streams);
+  }
+
+  onGoAway(): void {
+    this.#cluster.stats.upstreamConnectionsCloseNotify.increment();
   }
 
   onStreamEnd(reusable: boolean): void {
@@ -203,7 +223,9 @@ export class PooledConnection implements ClientCodecOwner, UpstreamConnection {
     const idleMs = this.#openStreams === 0 ? nowMs - this.#idleSinceMs : 0;
     const idleLeftMs = idleTimeoutMs > 0 ? idleTimeoutMs - idleMs : Infinity;
     const leftMs = Math.min(idleLeftMs, this.#endsAtMs - nowMs);
-    if (leftMs <= 0) this.destroy();
-    else if (leftMs < Infinity) this.#dataPath.timers.arm(this.#timer, leftMs, nowMs);
+    if (leftMs <= 0) {
+      this.#cluster.stats.upstreamConnectionsIdleTimeout.increment();
+      this.destroy();
+    } else if (leftMs < Infinity) this.#dataPath.timers.arm(this.#timer, leftMs, nowMs);
   }
 }

@@ -21,6 +21,10 @@ export class TcpUpstream implements RequestSender, UpstreamConnection, TcpConnec
     this.#connection = new TcpConnection(host, cluster, this, dataPath);
   }
 
+  readonly protocol = undefined;
+  readonly connectStartedMs = -1;
+  readonly connectedMs = -1;
+
   get localAddress(): string | undefined {
     return this.#connection.localAddress;
   }

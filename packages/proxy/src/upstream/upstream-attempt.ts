@@ -4,8 +4,8 @@ import { countRequest } from "./cluster-load.ts";
 import type { Cluster, Host, UpstreamProtocol } from "../cluster/cluster.ts";
 import type { RequestSender, StreamResetReason } from "../codec/stream-codec.ts";
 import type { DataPath } from "../worker/data-path.ts";
-import { CallbackTimer, TimerEntry } from "../worker/timer-wheel.ts";
-import { httpStatusOfGrpc } from "../http/grpc-status.ts";
+import { CallbackTimer, tickMs, TimerEntry } from "../worker/timer-wheel.ts";
+import { grpcStatuses, httpStatusOfGrpc } from "../http/grpc-status.ts";
 import type { HeaderMap } from "../http/header-map.ts";
 import type { ResponseHead } from "../http/message.ts";
 import { serverNameOf } from "./auto-server-name.ts";
@@ -126,6 +126,12 @@ export class UpstreamAttempt extends TimerEntry implements PoolWaiter {
     this.#request.onPerTryTimeout(this, "upstream_per_try_timeout");
   }
 
+  // The host and its sidecar count the same time, which `grpc-timeout` has told them, and may see its end before our
+  // coarse wheel does: it is the try that has timed out, or whether it is repeated would be a matter of luck.
+  #isTimeUp(): boolean {
+    return this.armed && !this.isDueAfter(this.#dataPath.turn.nowMs + tickMs);
+  }
+
   onConnectionReady(sender: RequestSender, connection: UpstreamConnection): void {
     this.#state = "sending";
     this.#sender = sender;
@@ -154,9 +160,13 @@ export class UpstreamAttempt extends TimerEntry implements PoolWaiter {
   }
 
   onResponseHead(head: ResponseHead, endStream: boolean): void {
+    const grpcStatus = this.#request.isGrpc ? head.headers.get("grpc-status") : undefined;
+    if (Number(grpcStatus) === grpcStatuses.deadlineExceeded && this.#isTimeUp()) {
+      this.onTimeout();
+      return;
+    }
     this.#state = "responding";
     this.#dataPath.timers.disarm(this);
-    const grpcStatus = this.#request.isGrpc ? head.headers.get("grpc-status") : undefined;
     const meant = grpcStatus === undefined ? undefined : httpStatusOfGrpc(grpcStatus);
     this.#cluster.outlierDetection?.onResponse(this.host, meant ?? head.status);
     if (this.#cluster.healthChecker !== undefined && head.headers.has("x-envoy-immediate-health-check-fail"))
@@ -195,8 +205,11 @@ export class UpstreamAttempt extends TimerEntry implements PoolWaiter {
       this.#pool.acquire(this.#cluster, this);
       return;
     }
-    this.#cluster.stats.upstreamRequestResets.increment();
-    if (reason === "protocol_error") this.#cluster.stats.upstreamProtocolErrors.increment();
+    const { stats } = this.#cluster;
+    if (reason === "protocol_error") {
+      stats.upstreamProtocolErrors.increment();
+      stats.upstreamRequestLocalResets.increment();
+    } else stats.upstreamRequestRemoteResets.increment();
     if (responded) this.#countGrpcEnd(undefined);
     else this.host.stats.requestsError += 1;
     this.#cluster.outlierDetection?.onNoResponse(this.host, "reset");
@@ -233,7 +246,7 @@ export class UpstreamAttempt extends TimerEntry implements PoolWaiter {
       return;
     }
     this.#finish();
-    this.#cluster.stats.upstreamRequestResets.increment();
+    this.#cluster.stats.upstreamRequestLocalResets.increment();
     this.#sender!.resetStream("local_reset");
   }
 
@@ -253,21 +266,13 @@ export class UpstreamAttempt extends TimerEntry implements PoolWaiter {
       stats.requestsError += 1;
       return;
     }
-    this.#countStatus(status);
+    this.#cluster.stats.answers.onAnswer(status);
     if (status >= 500) stats.requestsError += 1;
     else if (!this.#request.isGrpc) stats.requestsSuccess += 1;
     else {
       this.#awaitsGrpcStatus = true;
       if (endStream) this.#countGrpcEnd(grpcStatus);
     }
-  }
-
-  #countStatus(status: number): void {
-    const { stats } = this.#cluster;
-    if (status >= 500) stats.upstreamRequests5xx.increment();
-    else if (status >= 400) stats.upstreamRequests4xx.increment();
-    else if (status >= 300) stats.upstreamRequests3xx.increment();
-    else if (status >= 200) stats.upstreamRequests2xx.increment();
   }
 
   /** A call that ends without a status has failed. */

@@ -1,5 +1,17 @@
 // Written by tools/generate-xds.ts: the top-level messages of each generated file; the folder is the package.
 export const messageFiles: Readonly<Record<string, readonly string[]>> = {
+  "cel/expr/checked_pb": [
+    "CheckedExpr",
+    "Type",
+    "Decl",
+    "Reference"
+  ],
+  "cel/expr/syntax_pb": [
+    "ParsedExpr",
+    "Expr",
+    "Constant",
+    "SourceInfo"
+  ],
   "envoy/admin/v3/clusters_pb": [
     "Clusters",
     "ClusterStatus",
@@ -163,6 +175,9 @@ export const messageFiles: Readonly<Record<string, readonly string[]>> = {
     "HealthStatusSet",
     "HealthCheck"
   ],
+  "envoy/config/core/v3/http_service_pb": [
+    "HttpService"
+  ],
   "envoy/config/core/v3/http_uri_pb": [
     "HttpUri"
   ],
@@ -298,8 +313,22 @@ export const messageFiles: Readonly<Record<string, readonly string[]>> = {
   "envoy/config/route/v3/scoped_route_pb": [
     "ScopedRouteConfiguration"
   ],
+  "envoy/config/trace/v3/datadog_pb": [
+    "DatadogRemoteConfig",
+    "DatadogConfig"
+  ],
   "envoy/config/trace/v3/http_tracer_pb": [
     "Tracing"
+  ],
+  "envoy/config/trace/v3/opentelemetry_pb": [
+    "OpenTelemetryConfig"
+  ],
+  "envoy/config/trace/v3/skywalking_pb": [
+    "SkyWalkingConfig",
+    "ClientConfig"
+  ],
+  "envoy/config/trace/v3/zipkin_pb": [
+    "ZipkinConfig"
   ],
   "envoy/data/accesslog/v3/accesslog_pb": [
     "TCPAccessLogEntry",
@@ -316,6 +345,14 @@ export const messageFiles: Readonly<Record<string, readonly string[]>> = {
   ],
   "envoy/extensions/access_loggers/filters/cel/v3/cel_pb": [
     "ExpressionFilter"
+  ],
+  "envoy/extensions/access_loggers/grpc/v3/als_pb": [
+    "HttpGrpcAccessLogConfig",
+    "TcpGrpcAccessLogConfig",
+    "CommonGrpcAccessLogConfig"
+  ],
+  "envoy/extensions/access_loggers/open_telemetry/v3/logs_service_pb": [
+    "OpenTelemetryAccessLogConfig"
   ],
   "envoy/extensions/access_loggers/stream/v3/stream_pb": [
     "StdoutAccessLog",
@@ -474,6 +511,18 @@ export const messageFiles: Readonly<Record<string, readonly string[]>> = {
   "envoy/extensions/retry/host/previous_hosts/v3/previous_hosts_pb": [
     "PreviousHostsPredicate"
   ],
+  "envoy/extensions/stat_sinks/open_telemetry/v3/open_telemetry_pb": [
+    "SinkConfig"
+  ],
+  "envoy/extensions/tracers/opentelemetry/resource_detectors/v3/environment_resource_detector_pb": [
+    "EnvironmentResourceDetectorConfig"
+  ],
+  "envoy/extensions/tracers/opentelemetry/samplers/v3/always_on_sampler_pb": [
+    "AlwaysOnSamplerConfig"
+  ],
+  "envoy/extensions/tracers/opentelemetry/samplers/v3/cel_sampler_pb": [
+    "CELSamplerConfig"
+  ],
   "envoy/extensions/transport_sockets/raw_buffer/v3/raw_buffer_pb": [
     "RawBuffer"
   ],
@@ -499,6 +548,10 @@ export const messageFiles: Readonly<Record<string, readonly string[]>> = {
   ],
   "envoy/extensions/upstreams/http/v3/http_protocol_options_pb": [
     "HttpProtocolOptions"
+  ],
+  "envoy/service/accesslog/v3/als_pb": [
+    "StreamAccessLogsResponse",
+    "StreamAccessLogsMessage"
   ],
   "envoy/service/auth/v3/attribute_context_pb": [
     "AttributeContext"
@@ -632,6 +685,61 @@ export const messageFiles: Readonly<Record<string, readonly string[]>> = {
     "IstioCertificateRequest",
     "IstioCertificateResponse"
   ],
+  "opentelemetry/proto/collector/logs/v1/logs_service_pb": [
+    "ExportLogsServiceRequest",
+    "ExportLogsServiceResponse",
+    "ExportLogsPartialSuccess"
+  ],
+  "opentelemetry/proto/collector/metrics/v1/metrics_service_pb": [
+    "ExportMetricsServiceRequest",
+    "ExportMetricsServiceResponse",
+    "ExportMetricsPartialSuccess"
+  ],
+  "opentelemetry/proto/collector/trace/v1/trace_service_pb": [
+    "ExportTraceServiceRequest",
+    "ExportTraceServiceResponse",
+    "ExportTracePartialSuccess"
+  ],
+  "opentelemetry/proto/common/v1/common_pb": [
+    "AnyValue",
+    "ArrayValue",
+    "KeyValueList",
+    "KeyValue",
+    "InstrumentationScope",
+    "EntityRef"
+  ],
+  "opentelemetry/proto/logs/v1/logs_pb": [
+    "LogsData",
+    "ResourceLogs",
+    "ScopeLogs",
+    "LogRecord"
+  ],
+  "opentelemetry/proto/metrics/v1/metrics_pb": [
+    "MetricsData",
+    "ResourceMetrics",
+    "ScopeMetrics",
+    "Metric",
+    "Gauge",
+    "Sum",
+    "Histogram",
+    "ExponentialHistogram",
+    "Summary",
+    "NumberDataPoint",
+    "HistogramDataPoint",
+    "ExponentialHistogramDataPoint",
+    "SummaryDataPoint",
+    "Exemplar"
+  ],
+  "opentelemetry/proto/resource/v1/resource_pb": [
+    "Resource"
+  ],
+  "opentelemetry/proto/trace/v1/trace_pb": [
+    "TracesData",
+    "ResourceSpans",
+    "ScopeSpans",
+    "Span",
+    "Status"
+  ],
   "udpa/type/v1/typed_struct_pb": [
     "TypedStruct"
   ],
@@ -662,6 +770,10 @@ export const messageFiles: Readonly<Record<string, readonly string[]>> = {
   "xds/type/matcher/v3/string_pb": [
     "StringMatcher",
     "ListStringMatcher"
+  ],
+  "xds/type/v3/cel_pb": [
+    "CelExpression",
+    "CelExtractString"
   ],
   "xds/type/v3/typed_struct_pb": [
     "TypedStruct"

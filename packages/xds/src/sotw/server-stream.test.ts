@@ -42,7 +42,8 @@ const shows: { readonly [K in SotwServerAction["kind"]]: (action: SotwServerActi
   subscribed: ({ type, names }) => `subscribed ${type} ${names === "*" ? "*" : [...names].join(" ")}`.trim(),
   acked: ({ acknowledgement: { type, nonce, names } }) => `acked ${type} ${nonce}: ${names.join(" ")}`,
   nacked: ({ rejection: { type, nonce, offenders } }) => `nacked ${type} ${nonce}: ${tags(offenders)}`,
-  ignored: ({ reason, detail }) => `ignored ${reason}: ${detail}`,
+  ignored: ({ ignored }) =>
+    `ignored ${ignored.reason}: ${ignored.reason === "unknown type" ? ignored.typeUrl : ignored.nonce}`,
 };
 
 function show(action: SotwServerAction): string {

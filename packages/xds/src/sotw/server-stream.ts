@@ -129,7 +129,7 @@ export class SotwServerStream implements ServerMachine<SotwServerRequest, SotwSe
   #request(event: SotwServerEvent & { kind: "request" }, nowMs: number, actions: SotwServerAction[]): void {
     const type = resourceTypeOfUrl(event.typeUrl);
     if (type === undefined) {
-      actions.push({ kind: "ignored", reason: "unknown type", detail: event.typeUrl });
+      actions.push({ kind: "ignored", ignored: { reason: "unknown type", typeUrl: event.typeUrl } });
       return;
     }
     const state = this.#state(type.shortName);
@@ -150,7 +150,8 @@ export class SotwServerStream implements ServerMachine<SotwServerRequest, SotwSe
   ): void {
     const answered = state.outstanding.get(nonce);
     if (answered === undefined) {
-      if (!resubscribed) actions.push({ kind: "ignored", reason: "stale nonce", detail: nonce });
+      const ignored = { reason: "stale nonce", type: state.type.shortName, nonce } as const;
+      if (!resubscribed) actions.push({ kind: "ignored", ignored });
       return;
     }
     // Envoy holds back its requests while it applies other types, and then sends one for the newest response only.

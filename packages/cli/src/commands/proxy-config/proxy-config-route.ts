@@ -1,4 +1,5 @@
-// `tulle proxy-config route`: the route tables of a proxy, in Istio's columns.
+// `tulle proxy-config route`: the route tables of a proxy, in Istio's columns, and with the revision
+// that access logs and spans tell of a request.
 import type { Command } from "commander";
 import type { CommandContext, OutputOption } from "../../command/command-module.ts";
 import { addOutputOption } from "../../command/command-options.ts";
@@ -7,7 +8,7 @@ import { onlyMatching } from "./only-matching.ts";
 import { addPodArgument, type PodOptions, proxyAdmin } from "../../proxy-admin/proxy-admin.ts";
 import { configName, type RouteDump, type RouteTableDump, routeTablesOf } from "../../proxy-admin/proxy-dump.ts";
 
-const header = ["NAME", "VHOST NAME", "DOMAINS", "MATCH", "VIRTUAL SERVICE"];
+const header = ["NAME", "VHOST NAME", "DOMAINS", "MATCH", "VIRTUAL SERVICE", "REVISION"];
 const hostColumn = 1;
 const matchColumn = 3;
 
@@ -33,7 +34,15 @@ export function routeRows({ name = "", virtual_hosts: hosts = [] }: RouteTableDu
   return hosts.flatMap((host) => {
     const [domain = "", ...others] = host.domains ?? [];
     const domains = others.length === 0 ? domain : `${domain}, + ${others.length} more...`;
-    return (host.routes ?? []).map((route) => [name, host.name, domains, matchText(route), configName(route)]);
+    const revision = host.metadata?.filter_metadata?.tulle?.revision ?? "";
+    return (host.routes ?? []).map((route) => [
+      name,
+      host.name,
+      domains,
+      matchText(route),
+      configName(route),
+      revision,
+    ]);
   });
 }
 

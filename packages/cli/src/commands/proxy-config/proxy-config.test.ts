@@ -72,6 +72,7 @@ const rowCases: readonly { name: string; rows: unknown; expected: unknown }[] = 
         {
           name: "catalog:80",
           domains: ["catalog", "catalog:80", "catalog.shop"],
+          metadata: { filter_metadata: { tulle: { revision: "63237d4c1ca4" } } },
           routes: [
             { match: { prefix: "/items", headers: [{ name: "x-a" }] }, metadata: config("virtual-service") },
             { match: { path: "/exact" } },
@@ -81,9 +82,9 @@ const rowCases: readonly { name: string; rows: unknown; expected: unknown }[] = 
       ],
     }),
     expected: [
-      ["http_proxy", "catalog:80", "catalog, + 2 more...", "/items* {x-a}", "catalog.shop"],
-      ["http_proxy", "catalog:80", "catalog, + 2 more...", "/exact", ""],
-      ["http_proxy", "catalog:80", "catalog, + 2 more...", "CONNECT", ""],
+      ["http_proxy", "catalog:80", "catalog, + 2 more...", "/items* {x-a}", "catalog.shop", "63237d4c1ca4"],
+      ["http_proxy", "catalog:80", "catalog, + 2 more...", "/exact", "", "63237d4c1ca4"],
+      ["http_proxy", "catalog:80", "catalog, + 2 more...", "CONNECT", "", "63237d4c1ca4"],
     ],
   },
 ];
@@ -99,7 +100,7 @@ const narrowRoutes: readonly { name: string; hosts: readonly string[]; paths: re
       hosts: ["*:80"],
       paths: ["/one", "/two"],
       expected: `MATCH
-  NAME  VHOST NAME  DOMAINS  VIRTUAL SERVICE
+  NAME  VHOST NAME  DOMAINS  VIRTUAL SERVICE  REVISION
 /one
   http  *:80        *
 /two
@@ -111,7 +112,7 @@ const narrowRoutes: readonly { name: string; hosts: readonly string[]; paths: re
       hosts: ["a:80", "b:80"],
       paths: ["/"],
       expected: `VHOST NAME
-  NAME  DOMAINS  MATCH  VIRTUAL SERVICE
+  NAME  DOMAINS  MATCH  VIRTUAL SERVICE  REVISION
 a:80
   http  *        /
 b:80
@@ -124,7 +125,7 @@ for (const { name, hosts, paths, expected } of narrowRoutes) {
   test(`routes on a narrow terminal: ${name}`, () => {
     const routes = paths.map((path) => ({ match: { path } }));
     const table = { name: "http", virtual_hosts: hosts.map((host) => ({ name: host, domains: ["*"], routes })) };
-    assert.equal(routeTable([table], 45), expected);
+    assert.equal(routeTable([table], 56), expected);
   });
 }
 

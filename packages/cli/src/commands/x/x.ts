@@ -3,6 +3,7 @@ import type { Command } from "commander";
 import type { CommandContext } from "../../command/command-module.ts";
 import { addExamples } from "../../command/command-options.ts";
 import { register as registerAuthz } from "../authz/authz.ts";
+import { registerPrometheusConfig } from "./x-prometheus-config.ts";
 import { registerWait } from "./x-wait.ts";
 import { registerDescribePod, registerDescribeService } from "./x-describe.ts";
 
@@ -16,6 +17,10 @@ export function register(command: Command, context: CommandContext): void {
     .description("A Service: its pods, routes to it, and policies.");
   registerDescribeService(service, context);
   registerWait(command.command("wait").description("Wait until every proxy has what was applied."), context);
+  registerPrometheusConfig(
+    command.command("prometheus-config").description("A configuration with which Prometheus scrapes the instance."),
+    context,
+  );
   registerAuthz(command.command("authz").description("The AuthorizationPolicies that a proxy enforces."), context);
   addExamples(command, [
     ["tulle x describe pod catalog-v1", "the start of a pod's name will do"],

@@ -141,7 +141,8 @@ export class HealthCheckSession implements QueuedCheck {
     return transition;
   }
 
-  #fail({ failure, isRetriable, isExcluded }: Extract<CheckResult, { ok: false }>, isFirst: boolean): Transition {
+  #fail(result: Extract<CheckResult, { ok: false }>, isFirst: boolean): Transition {
+    const { failure, isRetriable, isExcluded, isTooLong } = result;
     const { stats, settings, events } = this.#around;
     const health = this.#health;
     let transition: Transition = "unchanged";
@@ -159,6 +160,7 @@ export class HealthCheckSession implements QueuedCheck {
     health.hasTimedOut = failure === "network_timeout" && health.hasFailed;
     if (isFirst || settings.alwaysLogsFailures) events.onFailure(this.host, failure, isFirst);
     stats.failure.increment();
+    if (isTooLong === true) stats.answerTooLong.increment();
     if (failure === "passive") stats.passiveFailure.increment();
     else if (failure !== "active") stats.networkFailure.increment();
     return transition;

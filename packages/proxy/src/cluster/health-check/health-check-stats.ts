@@ -9,6 +9,8 @@ const counters = {
   failure: "health_check.failure",
   passiveFailure: "health_check.passive_failure",
   networkFailure: "health_check.network_failure",
+  /** Not of Envoy. */
+  answerTooLong: "health_check.answer_too_long",
   verifyCluster: "health_check.verify_cluster",
 } as const;
 

@@ -8,7 +8,14 @@ export type CheckFailure = "active" | "network" | "network_timeout" | "passive";
 export type CheckResult =
   | { readonly ok: true; readonly isDegraded: boolean }
   /** `isRetriable`: counted against the threshold, as failures of the network are; any other fails the host at once. */
-  | { readonly ok: false; readonly failure: CheckFailure; readonly isRetriable: boolean; readonly isExcluded: boolean };
+  | {
+      readonly ok: false;
+      readonly failure: CheckFailure;
+      readonly isRetriable: boolean;
+      readonly isExcluded: boolean;
+      /** The host would have said more than a check is read for. */
+      readonly isTooLong?: true;
+    };
 
 export const success: CheckResult = { ok: true, isDegraded: false };
 export const networkFailure: CheckResult = { ok: false, failure: "network", isRetriable: true, isExcluded: false };
@@ -18,6 +25,14 @@ export const passiveFailure: CheckResult = { ...networkFailure, failure: "passiv
 export function activeFailure(isRetriable = false, isExcluded = false): CheckResult {
   return { ok: false, failure: "active", isRetriable, isExcluded };
 }
+
+export const answerTooLong: CheckResult = {
+  ok: false,
+  failure: "active",
+  isRetriable: false,
+  isExcluded: false,
+  isTooLong: true,
+};
 
 export interface Probe {
   /** One check; the one before it is over. */

@@ -4,6 +4,8 @@ import http from "node:http";
 import http2 from "node:http2";
 import https from "node:https";
 import type net from "node:net";
+import { createServer } from "node:net";
+import type { Writable } from "node:stream";
 import { type TestContext, test } from "node:test";
 import grpc from "@grpc/grpc-js";
 import { ClusterSchema } from "@tulle/xds/envoy/config/cluster/v3/cluster_pb";
@@ -168,3 +170,126 @@ test("a host that goes away gracefully during a check may answer it; the next ha
   assert.deepEqual([flags(), count("failure")], [[""], 0]);
   assert.ok(sessions >= 3);
 });
+
+interface HostileHost {
+  readonly name: string;
+  readonly check: object;
+  readonly protocol: "TCP" | "HTTP/1.1" | "HTTP/2";
+  /** What is done to a check: raw bytes on its connection, or on its stream. */
+  readonly onSocket?: (socket: net.Socket) => void;
+  readonly onStream?: (stream: http2.ServerHttp2Stream) => void;
+  readonly counter: "answer_too_long" | "network_failure";
+  /** The next check is far off: what is counted, once, comes between two. */
+  readonly isBetween?: true;
+}
+
+const http1Check = { http_health_check: { path: "/" } };
+const http2Check = { http_health_check: { path: "/", codec_client_type: "HTTP2" } };
+const grpcCheck = { grpc_health_check: {} };
+const manyBytes = Buffer.alloc(64 * 1024, "x");
+
+/** For ever, as fast as it is taken. */
+function flood(stream: Writable, piece: Buffer | string): void {
+  const write = (): void => {
+    while (!stream.destroyed && stream.write(piece));
+  };
+  stream.on("drain", write);
+  write();
+}
+
+const hostileHosts: readonly HostileHost[] = [
+  {
+    name: "an endless body",
+    check: http1Check,
+    protocol: "HTTP/1.1",
+    onSocket: (socket) => {
+      socket.write("HTTP/1.1 200 OK\r\n\r\n");
+      flood(socket, manyBytes);
+    },
+    counter: "answer_too_long",
+  },
+  {
+    name: "endless interim answers",
+    check: http1Check,
+    protocol: "HTTP/1.1",
+    onSocket: (socket) => flood(socket, "HTTP/1.1 103 Early Hints\r\n\r\n"),
+    counter: "network_failure",
+  },
+  {
+    name: "an endless body over HTTP/2",
+    check: http2Check,
+    protocol: "HTTP/2",
+    onStream: (stream) => {
+      stream.respond({ ":status": 200 });
+      flood(stream, manyBytes);
+    },
+    counter: "answer_too_long",
+  },
+  {
+    name: "an endless message of gRPC",
+    check: grpcCheck,
+    protocol: "HTTP/2",
+    onStream: (stream) => {
+      stream.respond({ ":status": 200, "content-type": "application/grpc" });
+      flood(stream, manyBytes);
+    },
+    counter: "answer_too_long",
+  },
+  {
+    name: "trailers that are too large",
+    check: grpcCheck,
+    protocol: "HTTP/2",
+    onStream: (stream) => {
+      stream.respond({ ":status": 200, "content-type": "application/grpc" }, { waitForTrailers: true });
+      stream.on("wantTrailers", () => stream.sendTrailers({ "grpc-status": "0", "x-large": "x".repeat(200_000) }));
+      stream.end(Buffer.from([0, 0, 0, 0, 2, 8, 1]));
+    },
+    counter: "network_failure",
+  },
+  {
+    name: "GOAWAY with an error at each check",
+    check: http2Check,
+    protocol: "HTTP/2",
+    onStream: (stream) => stream.session!.destroy(new Error("go"), http2.constants.NGHTTP2_ENHANCE_YOUR_CALM),
+    counter: "network_failure",
+  },
+  {
+    name: "bytes behind the answer of TCP",
+    check: { tcp_health_check: { send: { text: "61" }, receive: [{ text: "62" }] } },
+    protocol: "TCP",
+    onSocket: (socket) => {
+      socket.write("b");
+      setImmediate(flood, socket, manyBytes);
+    },
+    counter: "answer_too_long",
+    isBetween: true,
+  },
+];
+
+for (const { name, check, protocol, onSocket, onStream, counter, isBetween } of hostileHosts) {
+  test(`a hostile host: ${name}`, async (t) => {
+    let writtenBytes = 0;
+    const server = protocol === "HTTP/2" ? http2.createServer() : createServer();
+    server.on("connection", (socket: net.Socket) => {
+      socket.on("error", () => undefined);
+      socket.on("close", () => (writtenBytes += socket.bytesWritten));
+      if (onSocket !== undefined) socket.once("data", () => onSocket(socket));
+    });
+    server.on("session", (session: http2.ServerHttp2Session) => session.on("error", () => undefined));
+    server.on("stream", (stream: http2.ServerHttp2Stream) => {
+      stream.on("error", () => undefined);
+      onStream!(stream);
+    });
+    const port = await listening(t, server);
+    const interval = isBetween === true ? "60s" : "0.01s";
+    const repeated = { ...check, interval, no_traffic_interval: interval };
+    const more = protocol === "HTTP/2" ? { typed_extension_protocol_options: http2Options } : {};
+    const { cluster, flags, count } = checkedCluster(t, [port], repeated, more);
+    const failures = isBetween === true ? 1 : 3;
+    await waitFor(() => count(counter) >= failures, { what: "failed checks", details: () => flags().join() });
+    cluster.stop();
+    // What waits in the kernel's buffers is the host's.
+    const mostBytes = (count("attempt") + 1) * 16_000_000;
+    assert.ok(writtenBytes < mostBytes, `${writtenBytes} bytes were taken`);
+  });
+}

@@ -7,11 +7,21 @@ import type { HeaderMap } from "../../http/header-map.ts";
 import type { RequestHead, ResponseHead } from "../../http/message.ts";
 import { connectSocket } from "../../upstream/connect-socket.ts";
 import type { UpstreamProtocol } from "../cluster.ts";
-import { activeFailure, type CheckResult, type CheckTarget, networkFailure, type Probe } from "./probe.ts";
+import {
+  activeFailure,
+  answerTooLong,
+  type CheckResult,
+  type CheckTarget,
+  networkFailure,
+  type Probe,
+} from "./probe.ts";
 
 /** Envoy's defaults for responses, as a pool's. */
 const maxResponseHeadBytes = 80 * 1024;
 const maxResponseFieldCount = 100;
+
+/** So long an answer may be, however little of it is kept: one that never ends would be read until the time-out. */
+const maxAnswerBytes = 1024 * 1024;
 
 export interface CheckAnswer {
   readonly head: ResponseHead;
@@ -162,7 +172,10 @@ class CheckExchange implements ResponseReceiver {
   readonly #request: CheckRequest;
   readonly #onEnd: (exchange: CheckExchange, result: CheckResult) => void;
   #head: ResponseHead | undefined = undefined;
-  readonly #chunks: Buffer[] = [];
+  #sender: RequestSender | undefined = undefined;
+  /** What is kept of the body stands at its begin: chunks may be of a byte each. */
+  #kept: Buffer = Buffer.alloc(0);
+  #keptBytes = 0;
   #bodyBytes = 0;
 
   constructor(request: CheckRequest, onEnd: (exchange: CheckExchange, result: CheckResult) => void) {
@@ -171,6 +184,7 @@ class CheckExchange implements ResponseReceiver {
   }
 
   send(sender: RequestSender): void {
+    this.#sender = sender;
     const { body } = this.#request;
     sender.sendRequestHead(this.#request.head(), body === undefined);
     if (body !== undefined) sender.sendRequestData(body, true);
@@ -186,10 +200,25 @@ class CheckExchange implements ResponseReceiver {
   }
 
   onResponseData(chunk: Buffer, endStream: boolean): void {
-    const part = chunk.subarray(0, this.#request.maxBodyBytes - this.#bodyBytes);
-    this.#bodyBytes += part.length;
-    if (part.length > 0) this.#chunks.push(Buffer.from(part));
+    this.#bodyBytes += chunk.length;
+    if (this.#bodyBytes > Math.max(maxAnswerBytes, this.#request.maxBodyBytes)) {
+      this.#onEnd(this, answerTooLong);
+      this.#sender?.resetStream("local_reset");
+      return;
+    }
+    this.#keep(chunk.subarray(0, this.#request.maxBodyBytes - this.#keptBytes));
     if (endStream) this.#judge(undefined);
+  }
+
+  #keep(part: Buffer): void {
+    const neededBytes = this.#keptBytes + part.length;
+    if (neededBytes > this.#kept.length) {
+      const grown = Buffer.allocUnsafe(2 * neededBytes);
+      this.#kept.copy(grown, 0, 0, this.#keptBytes);
+      this.#kept = grown;
+    }
+    part.copy(this.#kept, this.#keptBytes);
+    this.#keptBytes = neededBytes;
   }
 
   onResponseTrailers(trailers: HeaderMap): void {
@@ -206,7 +235,7 @@ class CheckExchange implements ResponseReceiver {
 
   #judge(trailers: HeaderMap | undefined): void {
     const head = this.#head;
-    const body = Buffer.concat(this.#chunks);
+    const body = this.#kept.subarray(0, this.#keptBytes);
     this.#onEnd(this, head === undefined ? activeFailure() : this.#request.judge({ head, body, trailers }));
   }
 }

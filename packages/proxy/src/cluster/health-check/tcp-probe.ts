@@ -4,9 +4,9 @@ import type { Socket } from "node:net";
 import { readyEventOf } from "../../tls/ready-event.ts";
 import { connectSocket } from "../../upstream/connect-socket.ts";
 import { type HealthCheckSettings, holdsInOrder, type TcpCheck } from "./health-check-settings.ts";
-import { activeFailure, type CheckResult, type CheckTarget, networkFailure, type Probe, success } from "./probe.ts";
+import { answerTooLong, type CheckResult, type CheckTarget, networkFailure, type Probe, success } from "./probe.ts";
 
-/** A host that has sent so much, and not what it should, has failed. */
+/** A host that has sent so much, and not what it should, has failed; between checks, too. */
 const maxReceivedBytes = 64 * 1024;
 
 export class TcpProbe implements Probe {
@@ -20,6 +20,7 @@ export class TcpProbe implements Probe {
   /** A check is under way: bytes that come otherwise answer nothing. */
   #isAsking = false;
   #received = Buffer.alloc(0);
+  #unaskedBytes = 0;
 
   constructor(
     target: CheckTarget,
@@ -35,6 +36,7 @@ export class TcpProbe implements Probe {
 
   begin(): void {
     this.#received = Buffer.alloc(0);
+    this.#unaskedBytes = 0;
     this.#isAsking = true;
     if (this.#socket === undefined) this.#connect();
     else this.#send();
@@ -86,7 +88,11 @@ export class TcpProbe implements Probe {
   }
 
   #onRead(chunk: Buffer): void {
-    if (!this.#isAsking) return;
+    if (!this.#isAsking) {
+      this.#unaskedBytes += chunk.length;
+      if (this.#unaskedBytes > maxReceivedBytes) this.#failTooLong();
+      return;
+    }
     this.#received = Buffer.concat([this.#received, chunk]);
     if (holdsInOrder(this.#received, this.#check.receive)) {
       this.#isAsking = false;
@@ -94,8 +100,11 @@ export class TcpProbe implements Probe {
       this.#onResult(success);
       return;
     }
-    if (this.#received.length <= maxReceivedBytes) return;
+    if (this.#received.length > maxReceivedBytes) this.#failTooLong();
+  }
+
+  #failTooLong(): void {
     this.close();
-    this.#onResult(activeFailure());
+    this.#onResult(answerTooLong);
   }
 }

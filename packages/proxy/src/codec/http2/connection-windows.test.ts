@@ -7,8 +7,6 @@ import type { FrameOutput } from "./frame-output.ts";
 import type { FrameWriter } from "./frame-writer.ts";
 import { defaultHttp2Options } from "./http2-options.ts";
 
-const never = (): boolean => false;
-
 class Body implements SendingStream {
   readonly id: number;
   sendWindowBytes: number;
@@ -40,7 +38,7 @@ class Stage {
     const frames = {
       data: (id: number, _chunk: Buffer, start: number, end: number) => this.sent.push(`${id}:${end - start}`),
     } as unknown as FrameWriter;
-    this.windows = new ConnectionWindows(output, frames, new FloodGuard(defaultHttp2Options), 65_535);
+    this.windows = new ConnectionWindows(output, frames, new FloodGuard(defaultHttp2Options), 65_535, () => false);
     // Nothing of the connection's window is left.
     const first = new Body(this, 1, 65_535, 65_535);
     this.windows.flush(first);
@@ -58,7 +56,7 @@ class Stage {
 
   widen(bytes: number): void {
     this.windows.widen(bytes);
-    this.windows.takeTurns(never);
+    this.windows.takeTurns();
   }
 }
 
@@ -91,7 +89,7 @@ test("a socket that takes no more gets nothing, and then all in their turn", () 
   stage.widen(100);
   assert.deepEqual(stage.sent, []);
   stage.isOutputOver = false;
-  stage.windows.onDrained(never);
+  stage.windows.onDrained();
   assert.deepEqual(stage.sent, ["3:10", "5:10"]);
 });
 
@@ -101,6 +99,6 @@ test("who stopped for the socket hears of it though the connection's window is c
   stage.windows.waitForSocket(body);
   stage.widen(0);
   assert.equal(body.askedCount, 0);
-  stage.windows.onDrained(never);
+  stage.windows.onDrained();
   assert.equal(body.askedCount, 1);
 });

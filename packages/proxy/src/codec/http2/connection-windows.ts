@@ -19,6 +19,7 @@ export class ConnectionWindows {
   readonly #frames: FrameWriter;
   readonly #floods: FloodGuard;
   readonly #initialBytes: number;
+  readonly #isOver: () => boolean;
   #sendBytes = defaultWindowBytes;
   #receiveBytes: number;
   /** Read, and not told to the peer yet. */
@@ -32,11 +33,19 @@ export class ConnectionWindows {
   /** Streams of which nothing waits, whose sources have stopped for the socket. */
   readonly #stopped = new Set<SendingStream>();
 
-  constructor(output: FrameOutput, frames: FrameWriter, floods: FloodGuard, initialBytes: number) {
+  /** `isOver`: the connection has ended, and nothing more is written. */
+  constructor(
+    output: FrameOutput,
+    frames: FrameWriter,
+    floods: FloodGuard,
+    initialBytes: number,
+    isOver: () => boolean,
+  ) {
     this.#output = output;
     this.#frames = frames;
     this.#floods = floods;
     this.#initialBytes = initialBytes;
+    this.#isOver = isOver;
     this.#receiveBytes = initialBytes;
   }
 
@@ -106,19 +115,19 @@ export class ConnectionWindows {
   }
 
   /** The socket has taken what was written. */
-  onDrained(isOver: () => boolean): void {
+  onDrained(): void {
     for (const stream of Array.from(this.#stopped)) {
-      if (isOver()) return;
+      if (this.#isOver()) return;
       this.#stopped.delete(stream);
       this.flush(stream);
     }
-    this.takeTurns(isOver);
+    this.takeTurns();
   }
 
   /** The connection's window has opened, or the socket: each stream that waits for them gets one turn at the most. */
-  takeTurns(isOver: () => boolean): void {
+  takeTurns(): void {
     for (let left = this.#waiting.size; left > 0 && this.#waiting.size > 0; left -= 1) {
-      if (isOver() || this.#sendBytes <= 0 || this.#output.isOverHighWatermark()) return;
+      if (this.#isOver() || this.#sendBytes <= 0 || this.#output.isOverHighWatermark()) return;
       // Who waits again stands at the end.
       this.flush(this.#waiting.values().next().value!);
     }

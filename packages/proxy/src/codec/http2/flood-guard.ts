@@ -55,18 +55,17 @@ export class FloodGuard {
   }
 
   /**
-   * The same of a stream's body, `consecutive` of that stream: clients of nghttp2 write one before their trailers, so
-   * that several stand side by side where several streams end at once.
+   * The same of a body, counted by stream: clients of nghttp2 write one before their trailers, so that several stand
+   * side by side where several streams end at once. Without a stream: it is over, and the frame was under way.
    */
-  emptyData(consecutive: number): Flood | undefined {
+  emptyData(stream: { emptyFrames: number } | undefined, nowMs: number): Flood | undefined {
+    if (stream === undefined) {
+      this.#lateEmptyData ??= new Allowance();
+      return this.#lateEmptyData.take(nowMs) ? undefined : "inbound_empty_frames_flood";
+    }
+    stream.emptyFrames += 1;
     const most = this.#options.maxConsecutiveInboundFramesWithEmptyPayload;
-    return consecutive > most ? "inbound_empty_frames_flood" : undefined;
-  }
-
-  /** The same of a stream that is over: what was under way while we answered early. */
-  lateEmptyData(nowMs: number): Flood | undefined {
-    this.#lateEmptyData ??= new Allowance();
-    return this.#lateEmptyData.take(nowMs) ? undefined : "inbound_empty_frames_flood";
+    return stream.emptyFrames > most ? "inbound_empty_frames_flood" : undefined;
   }
 
   fullFrame(): void {

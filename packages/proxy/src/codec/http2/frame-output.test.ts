@@ -8,7 +8,7 @@ import { DataPath } from "../../worker/data-path.ts";
 import { frameTypes } from "./frame.ts";
 import { FrameOutput } from "./frame-output.ts";
 
-function setUp(limitBytes = 1 << 20) {
+function setUp(limitBytes = 1 << 20, onDrained = (): void => undefined) {
   const fake = new FakeSocket();
   const writes: number[] = [];
   const write = fake._write.bind(fake);
@@ -18,7 +18,10 @@ function setUp(limitBytes = 1 << 20) {
   };
   const dataPath = new DataPath({ logging: new Logging({ level: "off" }), clock: new ManualClock() });
   let count = 0;
-  const output = new FrameOutput(fake.socket, dataPath, limitBytes, () => (count += 1));
+  const output = new FrameOutput(fake.socket, dataPath, limitBytes, () => {
+    count += 1;
+    onDrained();
+  });
   return { fake, writes, turn: dataPath.turn, output, drained: () => count };
 }
 
@@ -73,6 +76,29 @@ test("a peer that takes everything again is told of once, when nothing waits", (
   fake.pending!();
   assert.equal(drained(), 1);
   assert.equal(output.isOverHighWatermark(), false);
+});
+
+test("who hears that everything has left writes behind those who were writing, not between their frames", () => {
+  let isTold = false;
+  const { fake, turn, output } = setUp(1000, () => {
+    isTold = true;
+    writeData(output, 3, "new");
+  });
+  turn.run(() => {
+    writeData(output, 60_000, "a");
+    assert.equal(output.isOverHighWatermark(), true);
+    writeData(output, 60_000, "b");
+    writeData(output, 3, "c");
+    assert.equal(isTold, false);
+  });
+  assert.equal(isTold, true);
+  const bodies: string[] = [];
+  for (let at = 0; at < fake.written.length;) {
+    const length = (fake.written.charCodeAt(at + 1) << 8) | fake.written.charCodeAt(at + 2);
+    bodies.push(`${length} ${fake.written[at + 9]}`);
+    at += 9 + length;
+  }
+  assert.deepEqual(bodies, ["60000 a", "60000 b", "3 c", "3 n"]);
 });
 
 test("the end comes behind everything that waits", () => {

@@ -20,6 +20,8 @@ export class FrameOutput {
   bytes: Buffer = noBytes;
   at = 0;
   #wasOver = false;
+  /** Somebody is about to write frames, between which no others may come. */
+  #isMakingRoom = false;
 
   /** `onDrained` is called when everything has left after `isOverHighWatermark` was true. */
   constructor(socket: Socket, dataPath: DataPath, limitBytes: number, onDrained: () => void) {
@@ -53,7 +55,9 @@ export class FrameOutput {
   /** Makes room for so many bytes behind `at`; whoever writes them moves `at`. */
   reserve(count: number): void {
     if (this.at + count <= this.bytes.length) return;
+    this.#isMakingRoom = true;
     this.#send();
+    this.#isMakingRoom = false;
     this.bytes = this.#buffers.takeAtLeast(count);
     this.#turn.enqueue(this);
   }
@@ -100,6 +104,8 @@ export class FrameOutput {
   }
 
   #onAllWritten(): void {
+    // What follows leaves at the end of the turn, and it is told then: who hears of it writes frames himself.
+    if (this.#isMakingRoom) return;
     this.#send();
     if (!this.#wasOver || this.#writer.isBusy) return;
     this.#wasOver = false;

@@ -10,7 +10,7 @@ import type { ClientCodec, ClientCodecOwner } from "../client-codec.ts";
 import type { RequestSender, ResponseReceiver } from "../stream-codec.ts";
 import { errorCodes, maxInteger } from "./frame.ts";
 import { FrameOutput } from "./frame-output.ts";
-import { Http2ClientStream, type StreamNumbers } from "./http2-client-stream.ts";
+import { Http2ClientStream, type ClientStreamOwner } from "./http2-client-stream.ts";
 import { Http2Session, type Http2SessionSettings } from "./http2-session.ts";
 import type { SessionFailure } from "./session-failure.ts";
 import type { SessionOwner } from "./session-owner.ts";
@@ -36,7 +36,7 @@ export const streamsOfUnknownHost = 100;
  */
 type State = "connecting" | "open" | "leaving" | "closed";
 
-export class Http2ClientConnection implements ClientCodec, SessionOwner, StreamNumbers {
+export class Http2ClientConnection implements ClientCodec, SessionOwner, ClientStreamOwner {
   readonly protocol = "HTTP/2";
   readonly isServer = false;
   readonly #socket: Socket;
@@ -173,7 +173,8 @@ export class Http2ClientConnection implements ClientCodec, SessionOwner, StreamN
   #takeTrailers(stream: Http2ClientStream, endStream: boolean): boolean {
     const fields = this.#trailers;
     this.#session.stats.trailers.increment();
-    if (!endStream || fields.fault !== "" || fields.isTooLarge || !stream.countBody(0, true)) return false;
+    if (!endStream || fields.fault !== "" || fields.isTooLarge || stream.isConnected) return false;
+    if (!stream.countBody(0, true)) return false;
     stream.onTrailers(new HeaderMap(fields.entries));
     return true;
   }

@@ -6,10 +6,8 @@ import type { RequestSender, ResponseReceiver, StreamResetReason } from "../stre
 import { acceptField, acceptOfKey, keyField } from "../websocket-key.ts";
 import { errorCodes } from "./frame.ts";
 import type { Http2Session } from "./http2-session.ts";
-import { errorCodeOf, Http2Stream } from "./http2-stream.ts";
+import { errorCodeOf, Http2Stream, noBytes } from "./http2-stream.ts";
 import type { ResponseFields } from "./response-fields.ts";
-
-const noBytes: Buffer = Buffer.alloc(0);
 
 /** Of a request, with the method of an extended CONNECT. */
 const pseudoNameBytes = ":method:protocol:scheme:path:authorityCONNECT".length;
@@ -17,11 +15,11 @@ const pseudoNameBytes = ":method:protocol:scheme:path:authorityCONNECT".length;
 /** As over HTTP/1.1. */
 const maxInformationalCount = 100;
 
-/** The connection, which counts the streams whose heads have not been written. */
-export interface StreamNumbers {
+/** The connection: numbers for streams whose heads are written, and how far it is in what it has sent and received. */
+export interface ClientStreamOwner {
   takeStreamId(): number;
   onUnsentStreamEnd(): void;
-  /** Sends the request's head once the host has said what it takes; true where it has not. */
+  /** True where the host has not said yet what it takes: the head is sent once it has. */
   holdsUntilSettings(stream: Http2ClientStream): boolean;
   /** Of the next frame in the connection's output. */
   readonly position: number;
@@ -31,16 +29,16 @@ export interface StreamNumbers {
 
 export class Http2ClientStream extends Http2Stream implements RequestSender {
   #receiver: ResponseReceiver | undefined;
-  readonly #numbers: StreamNumbers;
+  readonly #owner: ClientStreamOwner;
   #method = "";
   #upgrade: string | undefined = undefined;
   /** The client's of a WebSocket over HTTP/1.1. */
   #websocketKey = "";
   /** A head that waits until the host has said whether it takes such ones. */
   #heldHead: RequestHead | undefined = undefined;
-  /** The request's end has come behind it. */
-  #isEndHeld = false;
   #hasHead = false;
+  /** The answer has made it a tunnel: no frames of fields come any more (RFC 9113 §8.5). */
+  isConnected = false;
   #informationalCount = 0;
   /** Of its head in the connection's output. */
   #position = 0;
@@ -49,10 +47,10 @@ export class Http2ClientStream extends Http2Stream implements RequestSender {
   /** What the connection had received when the head was written. */
   #receivedBefore = 0;
 
-  constructor(session: Http2Session, receiver: ResponseReceiver, numbers: StreamNumbers) {
+  constructor(session: Http2Session, receiver: ResponseReceiver, owner: ClientStreamOwner) {
     super(0, session);
     this.#receiver = receiver;
-    this.#numbers = numbers;
+    this.#owner = owner;
   }
 
   sendRequestHead(head: RequestHead, endStream: boolean): void {
@@ -61,10 +59,9 @@ export class Http2ClientStream extends Http2Stream implements RequestSender {
     this.#upgrade = head.upgrade;
     const isConnect = head.method === "CONNECT";
     const isExtended = head.upgrade !== undefined && !isConnect;
-    if (isExtended && this.#numbers.holdsUntilSettings(this)) {
-      // What comes behind it waits as for a window.
+    if (isExtended && this.#owner.holdsUntilSettings(this)) {
       this.#heldHead = head;
-      this.sendWindowBytes = 0;
+      if (endStream) this.sendData(noBytes, true);
       return;
     }
     if (isExtended && !this.session.peer.allowsConnect) {
@@ -75,10 +72,10 @@ export class Http2ClientStream extends Http2Stream implements RequestSender {
       receiver?.onUpstreamReset("protocol_error", false);
       return;
     }
-    this.id = this.#numbers.takeStreamId();
+    this.id = this.#owner.takeStreamId();
     this.session.add(this);
-    this.#position = this.#numbers.position;
-    this.#receivedBefore = this.#numbers.bytesReceived;
+    this.#position = this.#owner.position;
+    this.#receivedBefore = this.#owner.bytesReceived;
     const { method, scheme, path, authority, headers } = head;
     const { frames } = this.session;
     const valueBytes = method.length + scheme.length + path.length + authority.length + (head.upgrade?.length ?? 0);
@@ -102,8 +99,8 @@ export class Http2ClientStream extends Http2Stream implements RequestSender {
     if (head === undefined) return;
     this.#heldHead = undefined;
     this.sendRequestHead(head, false);
-    if (this.isWaiting) this.session.windows.flush(this);
-    if (this.#isEndHeld) this.sendData(noBytes, true);
+    // What has come behind it waited as for a window.
+    if (!this.isSendOver) this.session.windows.flush(this);
   }
 
   /** The connection has gone before that. */
@@ -116,8 +113,7 @@ export class Http2ClientStream extends Http2Stream implements RequestSender {
   }
 
   sendRequestData(chunk: Buffer, endStream: boolean): void {
-    if (this.#heldHead !== undefined && chunk.length === 0) this.#isEndHeld ||= endStream;
-    else this.sendData(chunk, endStream);
+    this.sendData(chunk, endStream);
   }
 
   sendRequestTrailers(trailers: HeaderMap): void {
@@ -135,13 +131,13 @@ export class Http2ClientStream extends Http2Stream implements RequestSender {
     this.isReceiveOver = true;
     this.#heldHead = undefined;
     this.forgetWaiting();
-    this.#numbers.onUnsentStreamEnd();
+    this.#owner.onUnsentStreamEnd();
   }
 
   // A host that leaves says which streams it has taken; one that just goes, while nothing comes any more, says nothing.
   mayHaveCrossed(): boolean {
     const received = this.#receivedBefore;
-    return this.#isRequestWhole && received > 0 && received === this.#numbers.bytesReceived;
+    return this.#isRequestWhole && received > 0 && received === this.#owner.bytesReceived;
   }
 
   pauseResponse(): void {
@@ -173,6 +169,7 @@ export class Http2ClientStream extends Http2Stream implements RequestSender {
     }
     const head: ResponseHead = { status, headers };
     if (this.#upgrade !== undefined && status < 300) {
+      this.isConnected = true;
       headers.remove("content-length");
       // What a WebSocket's client of HTTP/1.1 waits for (RFC 8441 §5).
       if (this.#upgrade !== "connect") {
@@ -214,7 +211,7 @@ export class Http2ClientStream extends Http2Stream implements RequestSender {
   protected override onReset(reason: StreamResetReason): void {
     const receiver = this.#receiver;
     this.#receiver = undefined;
-    receiver?.onUpstreamReset(reason, this.#numbers.bytesSent > this.#position);
+    receiver?.onUpstreamReset(reason, this.#owner.bytesSent > this.#position);
   }
 
   protected override onSendEnd(): void {

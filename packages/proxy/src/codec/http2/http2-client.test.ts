@@ -6,9 +6,10 @@ import http2 from "node:http2";
 import type { AddressInfo } from "node:net";
 import { test, type TestContext } from "node:test";
 import { forwardTo, handBuiltCluster } from "../../testing/hand-built-runtime.ts";
-import { emptySettings, frame, plainFields, runHttp2Host, settingFrame } from "../../testing/http2-peer.ts";
+import { emptySettings, frame, Http2Peer, plainFields, runHttp2Host, settingFrame } from "../../testing/http2-peer.ts";
 import { Client, type RunningProxy, runProxy, until } from "../../testing/running-proxy.ts";
 import { frameFlags, frameTypes, settingIds } from "./frame.ts";
+import { defaultHttp2Options } from "./http2-options.ts";
 
 type OnStream = (stream: http2.ServerHttp2Stream, headers: http2.IncomingHttpHeaders) => void;
 
@@ -198,3 +199,85 @@ for (const { name, settings, expected, seen } of [
     assert.deepEqual(told, seen);
   });
 }
+
+const takesTunnels = settingFrame(settingIds.enableConnectProtocol, 1);
+const tunnelHead = (streamId: number): Buffer =>
+  frame(
+    frameTypes.headers,
+    frameFlags.endHeaders,
+    streamId,
+    plainFields([
+      [":method", "CONNECT"],
+      [":protocol", "websocket"],
+      [":scheme", "http"],
+      [":path", "/"],
+      [":authority", "a"],
+    ]),
+  );
+const trailers = frame(
+  frameTypes.headers,
+  frameFlags.endStream | frameFlags.endHeaders,
+  1,
+  plainFields([["x-sum", "1"]]),
+);
+const tunnels = {
+  upgradeTypes: new Set(["websocket"]),
+  http2: { ...defaultHttp2Options, allowConnect: true },
+};
+
+test("what comes behind an extended CONNECT that waits comes behind it, its end as well", async (t) => {
+  const silent = Buffer.alloc(0);
+  const { port, peers } = await runHttp2Host(t, silent, () => undefined);
+  const cluster = handBuiltCluster("c", [port], { protocol: "HTTP/2" });
+  const proxy = await runProxy(t, { routes: { "/": forwardTo(cluster) }, config: tunnels });
+  const client = await Http2Peer.open(proxy.port);
+  t.after(() => client.socket.destroy());
+  client.send(tunnelHead(1), frame(frameTypes.data, frameFlags.endStream, 1));
+  client.send(tunnelHead(3), frame(frameTypes.data, 0, 3, "early"), frame(frameTypes.data, frameFlags.endStream, 3));
+  await until(
+    () => cluster.stats.upstreamRequestsTotal.value === 2,
+    () => "both requests",
+  );
+  for (const peer of peers) peer.send(takesTunnels);
+  const seen = (): readonly string[] =>
+    peers.flatMap(({ frames }) =>
+      frames
+        .filter(({ streamId }) => streamId > 0)
+        .map(({ type, flags, payload }) => `${type} ${flags} ${type === frameTypes.data ? payload.toString() : ""}`),
+    );
+  await until(
+    () => seen().length >= 4,
+    () => seen().join(),
+  );
+  const head = `${frameTypes.headers} ${frameFlags.endHeaders} `;
+  const data = (text: string, flags = 0): string => `${frameTypes.data} ${flags} ${text}`;
+  const wanted = [head, data("", frameFlags.endStream), head, data("early", frameFlags.endStream)];
+  assert.deepEqual([...seen()].sort(), wanted.sort());
+});
+
+test("RFC 9113 8.5: fields behind a CONNECT, of a client, are an error of their stream", async (t) => {
+  const { port, peers } = await runHttp2Host(t, takesTunnels, () => undefined);
+  const cluster = handBuiltCluster("c", [port], { protocol: "HTTP/2" });
+  const proxy = await runProxy(t, { routes: { "/": forwardTo(cluster) }, config: tunnels });
+  const client = await Http2Peer.open(proxy.port);
+  t.after(() => client.socket.destroy());
+  client.send(tunnelHead(1), trailers);
+  await client.until((peer) => peer.summary().includes("RST_STREAM"));
+  assert.equal(client.summary(), "RST_STREAM 1 protocolError");
+  assert.ok(
+    !peers.some(({ frames }) => frames.some(({ type, streamId }) => type === frameTypes.headers && streamId === 0)),
+  );
+});
+
+test("RFC 9113 8.5: fields behind the answer to a CONNECT, of a host, are an error of their stream", async (t) => {
+  const accepted = frame(frameTypes.headers, frameFlags.endHeaders, 1, plainFields([[":status", "200"]]));
+  const { port, peers } = await runHttp2Host(t, takesTunnels, (peer) => peer.send(accepted, trailers));
+  const cluster = handBuiltCluster("c", [port], { protocol: "HTTP/2" });
+  const proxy = await runProxy(t, { routes: { "/": forwardTo(cluster) }, config: tunnels });
+  const client = await Http2Peer.open(proxy.port);
+  t.after(() => client.socket.destroy());
+  client.send(tunnelHead(1));
+  await client.until((peer) => peer.summary().includes("RST_STREAM"));
+  await peers[0]!.until((peer) => peer.summary().includes("RST_STREAM"));
+  assert.equal(peers[0]!.summary(), "HEADERS 1 undefined, RST_STREAM 1 protocolError");
+});

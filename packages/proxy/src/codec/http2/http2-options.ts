@@ -34,8 +34,8 @@ export interface Http2KeepAlive {
 }
 
 /**
- * Envoy allows 2^31 − 1 streams and windows of 16 MiB and more. Here a stalled stream may hold its window's bytes, so
- * that windows are what a round trip of a millisecond needs at 2 Gbit/s.
+ * Of clients. Envoy allows 2^31 − 1 streams and windows of 16 MiB and more. Here a stalled stream may hold its window's
+ * bytes, so that windows are what a round trip of a millisecond needs at 2 Gbit/s.
  */
 export const defaultHttp2Options: Http2Options = {
   headerTableBytes: 4096,
@@ -49,4 +49,13 @@ export const defaultHttp2Options: Http2Options = {
   maxInboundPriorityFramesPerStream: 100,
   maxInboundWindowUpdateFramesPerDataFrameSent: 10,
   keepAlive: undefined,
+};
+
+/**
+ * Of hosts. Many clients share a connection: four that read nothing must not close its window to the others, so that it
+ * is Envoy's.
+ */
+export const defaultUpstreamHttp2Options: Http2Options = {
+  ...defaultHttp2Options,
+  initialConnectionWindowBytes: 24 * 1024 * 1024,
 };

@@ -47,6 +47,8 @@ export class Http2ServerConnection implements ServerCodec, SessionOwner, SilentC
   readonly #trailers: TrailerFields;
   #state: State = "preface";
   #prefaceBytes = 0;
+  /** Of the last head that did not come in one frame; 0 = none has. */
+  #headStreamId = 0;
   /** GOAWAY has been written: no further streams. */
   #isLeaving = false;
   #isDraining = false;
@@ -133,7 +135,7 @@ export class Http2ServerConnection implements ServerCodec, SessionOwner, SilentC
       return;
     }
     const head = fields.isTooLarge ? undefined : fields.head(session.options.allowConnect);
-    const stream = new Http2ServerStream(streamId, session, head?.method ?? "");
+    const stream = new Http2ServerStream(streamId, session, head);
     session.add(stream);
     stream.isReceiveOver = section.endStream;
     if (session.streams.size > session.options.maxConcurrentStreams) {
@@ -177,7 +179,7 @@ export class Http2ServerConnection implements ServerCodec, SessionOwner, SilentC
     }
     if (session.refusesSection(streamId, stream)) return;
     session.stats.trailers.increment();
-    const isSound = section.endStream && fields.fault === "" && !fields.isTooLarge;
+    const isSound = section.endStream && fields.fault === "" && !fields.isTooLarge && !stream!.isConnect;
     if (!isSound || !stream!.countBody(0, true)) {
       session.streamError(stream!, errorCodes.protocolError);
       return;
@@ -238,6 +240,7 @@ export class Http2ServerConnection implements ServerCodec, SessionOwner, SilentC
   }
 
   onSilence(): void {
+    this.#dataPath.turn.run(() => this.#session.streams.end("connection_timeout"));
     this.destroy();
   }
 
@@ -250,7 +253,8 @@ export class Http2ServerConnection implements ServerCodec, SessionOwner, SilentC
     // Nothing waits for them.
   }
 
-  onHeadBegin(): void {
+  onHeadBegin(streamId: number): void {
+    this.#headStreamId = streamId;
     this.#timers.beginHead();
   }
 
@@ -285,7 +289,21 @@ export class Http2ServerConnection implements ServerCodec, SessionOwner, SilentC
   }
 
   onHeadTimeout(): void {
-    this.#session.fail(errorCodes.enhanceYourCalm, "a head that does not come to its end");
+    this.#dataPath.turn.run(() => {
+      this.#refuseHalfHead();
+      // Nothing else may come before the head's end (§6.10).
+      this.#session.fail(errorCodes.enhanceYourCalm, "a head that does not come to its end");
+    });
+  }
+
+  /** Nobody is told where it is no request's, or one that nobody takes. */
+  #refuseHalfHead(): void {
+    const session = this.#session;
+    const streamId = this.#headStreamId;
+    if ((streamId & 1) === 0 || streamId <= session.streams.lastPeerId || this.#isLeaving) return;
+    const stream = new Http2ServerStream(streamId, session, undefined);
+    session.add(stream);
+    this.#owner.onConnectionError(stream, new HttpProtocolError(408, "request_header_timeout"));
   }
 }
 

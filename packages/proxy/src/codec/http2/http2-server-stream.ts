@@ -1,25 +1,27 @@
 // A client's request and our answer, on one stream of HTTP/2.
 import type { HeaderMap } from "../../http/header-map.ts";
-import { isTunnelStart, type ResponseHead } from "../../http/message.ts";
+import { isTunnelStart, type RequestHead, type ResponseHead } from "../../http/message.ts";
 import type { RequestReceiver, ResponseSender, StreamResetReason } from "../stream-codec.ts";
 import { errorCodes } from "./frame.ts";
 import type { Http2Session } from "./http2-session.ts";
-import { errorCodeOf, Http2Stream } from "./http2-stream.ts";
+import { errorCodeOf, Http2Stream, noBytes } from "./http2-stream.ts";
 
-const noBytes: Buffer = Buffer.alloc(0);
 const statusFieldBytes = ":status200".length;
 
 export class Http2ServerStream extends Http2Stream implements ResponseSender {
   /** Set once the owner has taken the request; unset when nothing is told to it any more. */
   receiver: RequestReceiver | undefined = undefined;
   readonly #method: string;
+  /** A CONNECT, which carries no fields behind its head (RFC 9113 §8.5). */
+  readonly isConnect: boolean;
   #hasHead = false;
   #hasBody = true;
   #isTunnel = false;
 
-  constructor(id: number, session: Http2Session, method: string) {
+  constructor(id: number, session: Http2Session, head: RequestHead | undefined) {
     super(id, session);
-    this.#method = method;
+    this.#method = head?.method ?? "";
+    this.isConnect = head?.upgrade !== undefined;
   }
 
   get isUnanswered(): boolean {

@@ -11,7 +11,7 @@ import { HpackDecoder } from "./hpack/hpack-decoder.ts";
 import type { Http2Options } from "./http2-options.ts";
 import type { Http2Stats } from "./http2-stats.ts";
 import { KeepAlive, type PingedConnection } from "./keep-alive.ts";
-import { type Http2Stream, resetReasonOf } from "./http2-stream.ts";
+import type { Http2Stream } from "./http2-stream.ts";
 import { PeerSettings } from "./peer-settings.ts";
 import { type FieldSection, SectionGatherer, type SectionSink } from "./section-gatherer.ts";
 import type { SessionFailure } from "./session-failure.ts";
@@ -42,7 +42,6 @@ export class Http2Session implements FrameSink, SectionSink, PingedConnection {
   readonly streams: StreamTable<Http2Stream>;
 
   isOver = false;
-  readonly #isOver = (): boolean => this.isOver;
   #hasPeerSettings = false;
 
   readonly peer: PeerSettings;
@@ -72,7 +71,13 @@ export class Http2Session implements FrameSink, SectionSink, PingedConnection {
     this.streams = new StreamTable(owner.isServer);
     // What is encoded is hardly ever longer than what it says; beyond it nothing is gathered.
     this.#sections = new SectionGatherer(this, this.#floods, settings.maxHeadBytes * 2);
-    this.windows = new ConnectionWindows(output, this.frames, this.#floods, options.initialConnectionWindowBytes);
+    this.windows = new ConnectionWindows(
+      output,
+      this.frames,
+      this.#floods,
+      options.initialConnectionWindowBytes,
+      () => this.isOver,
+    );
   }
 
   get bytesReceived(): number {
@@ -183,12 +188,10 @@ export class Http2Session implements FrameSink, SectionSink, PingedConnection {
       return;
     }
     const stream = this.streams.get(streamId);
-    const isEmpty = dataBytes === 0 && !endStream;
-    if (!isEmpty) this.#floods.fullFrame();
-    if (stream !== undefined) {
-      stream.emptyFrames = isEmpty ? stream.emptyFrames + 1 : 0;
-      if (this.#flood(this.#floods.emptyData(stream.emptyFrames))) return;
-    } else if (isEmpty && this.#flood(this.#floods.lateEmptyData(this.nowMs))) return;
+    if (dataBytes > 0 || endStream) {
+      this.#floods.fullFrame();
+      if (stream !== undefined) stream.emptyFrames = 0;
+    } else if (this.#flood(this.#floods.emptyData(stream, this.nowMs))) return;
     if (!this.windows.take(payloadBytes)) {
       this.fail(errorCodes.flowControlError, "more data than the connection's window");
       return;
@@ -228,8 +231,8 @@ export class Http2Session implements FrameSink, SectionSink, PingedConnection {
     this.stats.headersOverflow.increment();
   }
 
-  onHeadBegin(): void {
-    this.#owner.onHeadBegin();
+  onHeadBegin(streamId: number): void {
+    this.#owner.onHeadBegin(streamId);
   }
 
   onHeadEnd(): void {
@@ -252,7 +255,7 @@ export class Http2Session implements FrameSink, SectionSink, PingedConnection {
       this.stats.resetsReceived.increment();
       const stream = this.streams.get(streamId);
       if (stream === undefined) return;
-      stream.end(resetReasonOf(bytes.readUInt32BE(start), this.#owner.isServer));
+      stream.endByReset(bytes.readUInt32BE(start), this.#owner.isServer);
       if (this.#owner.isServer) this.#flood(this.#floods.reset(this.nowMs));
     }
   }
@@ -308,7 +311,7 @@ export class Http2Session implements FrameSink, SectionSink, PingedConnection {
     if (streamId === 0) {
       if (bytesMore === 0) this.fail(errorCodes.protocolError, "WINDOW_UPDATE of nothing");
       else if (!this.windows.widen(bytesMore)) this.fail(errorCodes.flowControlError, "a window too large");
-      else this.windows.takeTurns(this.#isOver);
+      else this.windows.takeTurns();
     } else if (stream !== undefined) {
       stream.sendWindowBytes += bytesMore;
       if (bytesMore === 0) this.streamError(stream, errorCodes.protocolError);
@@ -391,6 +394,6 @@ export class Http2Session implements FrameSink, SectionSink, PingedConnection {
   /** The socket has taken what was written. */
   onDrained(): void {
     this.frames.onDrained();
-    this.windows.onDrained(this.#isOver);
+    this.windows.onDrained();
   }
 }

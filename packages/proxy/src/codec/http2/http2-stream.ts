@@ -5,7 +5,7 @@ import type { StreamResetReason } from "../stream-codec.ts";
 import type { Http2Session } from "./http2-session.ts";
 import { errorCodes } from "./frame.ts";
 
-const noBytes: Buffer = Buffer.alloc(0);
+export const noBytes: Buffer = Buffer.alloc(0);
 /** Most streams never wait: they share it until one does. */
 const nothingWaits: Buffer[] = [];
 
@@ -13,8 +13,8 @@ export abstract class Http2Stream {
   /** 0 = a stream of ours whose head has not been written. */
   id: number;
   protected readonly session: Http2Session;
-  /** Bytes of bodies that the peer lets us send. */
-  sendWindowBytes: number;
+  /** Bytes of bodies that the peer lets us send: none before our head. */
+  sendWindowBytes = 0;
   /** Bytes that the peer may still send. */
   receiveWindowBytes: number;
   /** Of the peer, one behind the other, which bring no byte and end nothing. */
@@ -40,7 +40,6 @@ export abstract class Http2Stream {
   constructor(id: number, session: Http2Session) {
     this.id = id;
     this.session = session;
-    this.sendWindowBytes = session.peer.streamWindowBytes;
     this.receiveWindowBytes = session.options.initialStreamWindowBytes;
   }
 
@@ -113,7 +112,7 @@ export abstract class Http2Stream {
   sendData(chunk: Buffer, endStream: boolean): void {
     if (this.isSendOver) return;
     let sent = 0;
-    if (this.#waiting.length === 0) {
+    if (this.#waiting.length === 0 && this.id !== 0) {
       sent = this.session.windows.write(this, chunk, 0, endStream);
       if (sent === chunk.length) {
         if (endStream) {
@@ -136,7 +135,7 @@ export abstract class Http2Stream {
 
   protected sendTrailerFields(trailers: HeaderMap): void {
     if (this.isSendOver) return;
-    if (this.#waiting.length > 0) {
+    if (this.#waiting.length > 0 || this.id === 0) {
       this.#waitingEnd = trailers;
       return;
     }
@@ -152,6 +151,7 @@ export abstract class Http2Stream {
   /** Writes of what waits what the windows allow; false when something waits still. */
   flushWaiting(): boolean {
     const waiting = this.#waiting;
+    const isEndAlone = waiting.length === 0;
     while (waiting.length > 0) {
       const first = waiting[0]!;
       const isLast = waiting.length === 1 && this.#waitingEnd === "end";
@@ -164,7 +164,9 @@ export abstract class Http2Stream {
       waiting.shift();
     }
     const end = this.#waitingEnd;
+    this.#waitingEnd = "none";
     if (end === "end") {
+      if (isEndAlone) this.session.frames.end(this.id);
       this.endSending();
     } else if (end !== "none") {
       this.session.frames.trailers(this.id, end);
@@ -199,7 +201,18 @@ export abstract class Http2Stream {
     this.#settle();
   }
 
-  /** The peer has reset it, or the connection has gone. */
+  /** The peer has reset it. */
+  endByReset(errorCode: number, isServer: boolean): void {
+    // An answer that is as long as it declared is whole (RFC 9113 §8.1). Hosts on Node's `http2` reset so instead of
+    // ending it when a window of ours is closed at that moment.
+    const isWhole = errorCode === errorCodes.noError && !isServer && this.#declaredLeftBytes === 0;
+    if (!isWhole) return this.end(resetReasonOf(errorCode, isServer));
+    this.#cutOff();
+    this.receiveData(noBytes, true);
+    this.#settle();
+  }
+
+  /** The connection has gone, or will have nothing to do with it. */
   end(reason: StreamResetReason): void {
     this.#cutOff();
     this.onReset(reason);
@@ -252,7 +265,7 @@ export function errorCodeOf(reason: StreamResetReason): number {
 }
 
 /** What a peer's reset means to whoever waits for the stream; that a client blames us is a reset like another. */
-export function resetReasonOf(errorCode: number, isServer: boolean): StreamResetReason {
+function resetReasonOf(errorCode: number, isServer: boolean): StreamResetReason {
   if (errorCode === errorCodes.refusedStream) return "remote_refused_stream_reset";
   return errorCode === errorCodes.protocolError && !isServer ? "protocol_error" : "remote_reset";
 }

@@ -13,7 +13,7 @@ import {
   uint32,
 } from "../../testing/http2-peer.ts";
 import { Client, runProxy, until } from "../../testing/running-proxy.ts";
-import { frameFlags, frameTypes } from "./frame.ts";
+import { defaultWindowBytes, errorCodes, frameFlags, frameTypes } from "./frame.ts";
 
 const { endStream, endHeaders, padded, priority, ack } = frameFlags;
 const { data, headers, rstStream, settings, pushPromise, ping, goAway, windowUpdate, continuation } = frameTypes;
@@ -22,9 +22,12 @@ const both = endStream | endHeaders;
 type Field = readonly [name: string, value: string];
 
 const ok: readonly Field[] = [[":status", "200"]];
+const twoBytes: readonly Field[] = [...ok, ["content-length", "2"]];
 const answer = (fields: readonly Field[], flags: number = both, streamId = 1): Buffer =>
   frame(headers, flags, streamId, plainFields(fields));
 const text = (body: string, flags: number = endStream, streamId = 1): Buffer => frame(data, flags, streamId, body);
+
+const reset = (code: keyof typeof errorCodes): Buffer => frame(rstStream, 0, 1, uint32(errorCodes[code]));
 
 interface Case {
   readonly name: string;
@@ -356,13 +359,46 @@ const cases: readonly Case[] = [
     frames: [answer(ok, endHeaders), answer(ok)],
     ...streamError("protocolError", "200 UPE"),
   },
+  {
+    name: "8.1 NO_ERROR behind all that was declared",
+    frames: [answer(twoBytes, endHeaders), text("ab", 0), reset("noError")],
+    ...answered,
+  },
+  {
+    name: "8.1 NO_ERROR behind all that was declared, before the request's end",
+    method: "POST",
+    isOpen: true,
+    frames: [answer(twoBytes, endHeaders), text("ab", 0), reset("noError")],
+    ...answered,
+  },
+  {
+    name: "8.1 NO_ERROR behind an answer that has no body",
+    method: "HEAD",
+    frames: [answer(ok, endHeaders), reset("noError")],
+    ...answered,
+  },
+  ...[
+    { name: "NO_ERROR before all that was declared", frames: [answer(twoBytes, endHeaders), text("a", 0)] },
+    { name: "NO_ERROR where nothing was declared", frames: [answer(ok, endHeaders), text("ab", 0)] },
+  ].map(({ name, frames }) => ({
+    name: `8.1 ${name}`,
+    frames: [...frames, reset("noError")],
+    told: "",
+    logged: "200 UR",
+  })),
+  {
+    name: "8.1 CANCEL behind all that was declared",
+    frames: [answer(twoBytes, endHeaders), text("ab", 0), reset("cancel")],
+    told: "",
+    logged: "200 UR",
+  },
   ...[
     { name: "less than was declared", frames: [text("a")] },
     { name: "more than was declared", frames: [text("abc", 0)] },
     { name: "trailers where more was declared", frames: [answer([["x-t", "1"]])] },
   ].map(({ name, frames }) => ({
     name: `8.1.1 ${name}`,
-    frames: [answer([...ok, ["content-length", "2"]], endHeaders), ...frames],
+    frames: [answer(twoBytes, endHeaders), ...frames],
     ...streamError("protocolError", "200 UPE"),
   })),
   {
@@ -467,3 +503,16 @@ for (const { name, frames, first = emptySettings, method = "GET", isOpen = false
     assert.equal(peer.isClosed, told.startsWith("GOAWAY") || name.includes("GOAWAY that"));
   });
 }
+
+test("RFC 9113 6.9: many streams may wait before the connection's window is closed", async (t) => {
+  const host = await runHttp2Host(t, emptySettings, (peer) => peer.send(answer(ok)));
+  const cluster = handBuiltCluster("c", [host.port], { protocol: "HTTP/2" });
+  const proxy = await runProxy(t, { routes: { "/": forwardTo(cluster) } });
+  const client = await Client.connect(t, proxy.port);
+  client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+  await client.receive(/^HTTP\/1\.1 200 /);
+  const [told] = host.peers[0]!.frames.filter(({ type, streamId }) => type === windowUpdate && streamId === 0);
+  const connectionBytes = told!.payload.readUInt32BE(0) + defaultWindowBytes;
+  assert.equal(connectionBytes, cluster.http2.initialConnectionWindowBytes);
+  assert.ok(connectionBytes >= 64 * cluster.http2.initialStreamWindowBytes, String(connectionBytes));
+});

@@ -16,7 +16,7 @@ export interface SectionSink {
   /** One of more than all of its limits: the connection ends. */
   onTooLong(): void;
   /** A section has begun whose end is yet to come, and has come. */
-  onHeadBegin(): void;
+  onHeadBegin(streamId: number): void;
   onHeadEnd(): void;
 }
 
@@ -89,7 +89,7 @@ export class SectionGatherer {
       this.#sink.onHeadEnd();
       this.#finish(whole, 0, whole.length);
     } else if (this.#parts.length === 1) {
-      this.#sink.onHeadBegin();
+      this.#sink.onHeadBegin(this.streamId);
     }
     return undefined;
   }

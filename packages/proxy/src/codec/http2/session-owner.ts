@@ -14,7 +14,7 @@ export interface SessionOwner {
   onGoAway(lastStreamId: number, errorCode: number): void;
   /** The peer's first SETTINGS are here, or later ones. */
   onPeerSettings(): void;
-  onHeadBegin(): void;
+  onHeadBegin(streamId: number): void;
   onHeadEnd(): void;
   /** A stream is over on both sides. */
   onStreamClosed(): void;

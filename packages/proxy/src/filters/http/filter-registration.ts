@@ -32,5 +32,6 @@ export interface FilterRegistration {
   compile(config: TypedConfig, build: FilterBuild): HttpFilter | undefined;
   /** Types that the filter takes in `typed_per_filter_config`, and what it makes of them. */
   readonly routeTypes?: readonly string[];
-  compileRoute?(config: TypedConfig, place: Place, problems: Problems): unknown;
+  /** `above`: what it has made of the level above, a virtual host's, say; undefined where nothing stands there. */
+  compileRoute?(config: TypedConfig, place: Place, problems: Problems, above?: unknown): unknown;
 }

@@ -2,6 +2,7 @@
 // table only says which types exist. A new filter is a folder beside this file and a row here.
 import { typeUrlPrefix } from "../../fields/typed-config.ts";
 import type { FilterRegistration } from "./filter-registration.ts";
+import { corsRegistration } from "./cors/cors-registration.ts";
 import { dynamicForwardProxyRegistration } from "./dynamic-forward-proxy/dynamic-forward-proxy-registration.ts";
 import { extAuthzRegistration } from "./ext-authz/ext-authz-registration.ts";
 import { grpcStatsRegistration } from "./grpc-stats/grpc-stats-registration.ts";
@@ -14,6 +15,7 @@ import { routerRegistration } from "./router/router-registration.ts";
 
 export const httpFilters: readonly FilterRegistration[] = [
   istioStatsRegistration,
+  corsRegistration,
   dynamicForwardProxyRegistration,
   jwtAuthnRegistration,
   oauth2Registration,

@@ -9,6 +9,7 @@ export function connectionStreamInfo(connection: ConnectionInfo, wallMs = 0, mon
   info.downstreamPeerCertificate = connection.tls?.peer;
   info.downstreamTls = connection.tls;
   info.dynamicMetadata = connection.dynamicMetadata;
+  info.listener = connection.listener;
   info.isConnection = true;
   info.responseFlags = connection.responseFlags;
   info.responseCodeDetails = connection.responseCodeDetails;

@@ -17,6 +17,7 @@ const answer = (body: string, ...fields: string[]): string =>
   ["HTTP/1.1 200 OK", `content-length: ${body.length}`, ...fields, "", body].join("\r\n");
 const head = (...fields: string[]): string => ["HTTP/1.1 200 OK", ...fields, "", ""].join("\r\n");
 const ok = answer("ok");
+const upgraded = "HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\nconnection: upgrade\r\n\r\n";
 const tooManyFields = Array.from({ length: 200 }, (_, index) => `x-${index}: 1`);
 
 /** What is sent, and what becomes of the connection then. */
@@ -60,6 +61,10 @@ const acts: Readonly<Record<string, Act>> = {
   "/http10-kept": { bytes: "HTTP/1.0 200 OK\r\nconnection: keep-alive\r\ncontent-length: 2\r\n\r\nok" },
   "/http10-chunked": { bytes: "HTTP/1.0 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n" },
   "/answer-early": { bytes: answer("no", "connection: close"), ending: "end" },
+  "/upgraded": { bytes: `${upgraded}hi` },
+  "/upgraded-end": { bytes: `${upgraded}hi`, ending: "end" },
+  "/upgraded-reset": { bytes: `${upgraded}hi`, ending: "reset" },
+  "/upgrade-refused": { bytes: "HTTP/1.1 401 Unauthorized\r\ncontent-length: 2\r\n\r\nno" },
   "/unasked-101": { bytes: "HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n" },
 };
 

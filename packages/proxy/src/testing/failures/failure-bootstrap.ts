@@ -59,6 +59,10 @@ const routes: readonly object[] = [
   { match: { prefix: "/try-idle/" }, route: { retry_policy: { per_try_idle_timeout: shortTime } } },
   { match: { prefix: "/stream-idle/" }, route: { idle_timeout: shortTime } },
   { match: { prefix: "/stream-duration/" }, route: { max_stream_duration: { max_stream_duration: shortTime } } },
+  {
+    match: { prefix: "/websocket/" },
+    route: { timeout: "1s", idle_timeout: shortTime, upgrade_configs: [{ upgrade_type: "websocket" }] },
+  },
   { match: { prefix: "/retried/" }, route: { retry_policy: { retry_on: "reset,connect-failure", num_retries: 1 } } },
 ];
 

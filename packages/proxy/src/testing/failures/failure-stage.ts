@@ -1,70 +1,29 @@
-// Both proxies before one bad back end, and what is needed to play a row of the failure table on each: a raw client
-// with an address of its own, the access-log lines of that address, counters, and a witness on another connection that
+// Both proxies before one bad back end, and what is needed to play a row of the failure table on each: a client with
+// an address of its own, the access-log lines of that address, counters, and a witness on another connection that
 // has to be served all the while.
 import fs from "node:fs";
 import http from "node:http";
+import http2 from "node:http2";
 import net from "node:net";
 import os from "node:os";
 import path from "node:path";
+import type { HttpVersion } from "../../../../../tests/tools/http2-client.ts";
 import { freePort, waitFor } from "../../../../../tests/tools/processes.ts";
 import { countersOf, type Side, startEnvoy, startOurs } from "../parity-pair.ts";
 import { type BadBackEnd, startBadBackEnd } from "./bad-back-end.ts";
+import { clients, type FailureClient, patienceMs } from "./failure-client.ts";
 import { failureBootstrap, failureListeners } from "./failure-bootstrap.ts";
-
-/** Longest wait for anything, on a machine that does other work too. */
-const patienceMs = 60_000;
 
 export type SideName = "ours" | "envoys";
 
 export interface FailureStage {
   readonly backEnd: BadBackEnd;
-  connect(side: SideName, listener: string, from: string): Promise<RawClient>;
+  connect(side: SideName, listener: string, from: string, version: HttpVersion): Promise<FailureClient>;
   /** `<status> <flags> <details>` of each request of that address, once there are so many. */
   logLines(side: SideName, from: string, count: number): Promise<readonly string[]>;
   counter(side: SideName, name: string): Promise<number>;
-  witness(side: SideName): Witness;
+  witness(side: SideName, version: HttpVersion): Witness;
   stop(): Promise<void>;
-}
-
-/** Exact bytes out, and whatever comes back. */
-export class RawClient {
-  readonly socket: net.Socket;
-  /** For paths that no other client asks for. */
-  readonly id: string;
-  received = "";
-  receivedBytes = 0;
-  isClosed = false;
-
-  constructor(socket: net.Socket) {
-    this.socket = socket;
-    this.id = socket.localAddress!.replaceAll(".", "-");
-    socket.on("data", (data) => {
-      this.receivedBytes += data.length;
-      // Endless answers are counted, not kept.
-      if (this.received.length < 100_000) this.received += data.toString("latin1");
-    });
-    socket.on("error", () => undefined).on("close", () => (this.isClosed = true));
-  }
-
-  send(text: string): void {
-    this.socket.write(Buffer.from(text, "latin1"));
-  }
-
-  async receive(pattern: RegExp): Promise<void> {
-    await waitFor(() => pattern.test(this.received), {
-      timeoutMs: patienceMs,
-      what: `${String(pattern)} in an answer`,
-      details: () => this.received.slice(0, 500),
-    });
-  }
-
-  async end(): Promise<void> {
-    await waitFor(() => this.isClosed, {
-      timeoutMs: patienceMs,
-      what: "the end of the connection",
-      details: () => this.received.slice(0, 500),
-    });
-  }
 }
 
 /** One connection that asks again and again; it must neither fail nor be replaced. */
@@ -84,12 +43,12 @@ export async function startFailureStage(): Promise<FailureStage> {
   const sides: Readonly<Record<SideName, Side>> = { ours, envoys };
   return {
     backEnd,
-    async connect(side, listener, from) {
+    async connect(side, listener, from, version) {
       const port = sides[side].ports.get(listener)!;
       const options = { port, host: "127.0.0.1", localAddress: from, allowHalfOpen: false };
       const socket = net.connect(options);
       await new Promise<void>((resolve, reject) => socket.once("connect", resolve).once("error", reject));
-      return new RawClient(socket);
+      return clients[version](socket);
     },
     async logLines(side, from, count) {
       let lines: readonly string[] = [];
@@ -104,7 +63,7 @@ export async function startFailureStage(): Promise<FailureStage> {
     },
     counter: async (side, name) =>
       (await countersOf(sides[side], new RegExp(`^${name.replaceAll(".", "\\.")}$`)))[name] ?? 0,
-    witness: (side) => startWitness(sides[side].ports.get("strict")!),
+    witness: (side, version) => startWitness(sides[side].ports.get("strict")!, version),
     async stop() {
       await envoys.stop();
       await ours.stop();
@@ -124,24 +83,15 @@ function linesOf(file: string, from: string): readonly string[] {
     .map((line) => line.slice(from.length + 1));
 }
 
-function startWitness(port: number): Witness {
-  const agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
+function startWitness(port: number, version: HttpVersion): Witness {
   const connections = new Set<net.Socket>();
+  const asker = version === "HTTP/2" ? askByStreams(port, connections) : askByRequests(port, connections);
   let answers = 0;
   const over = new AbortController();
-  const once = (): Promise<void> =>
-    new Promise((resolve, reject) => {
-      const request = http.get({ host: "127.0.0.1", port, agent, path: "/ok" }, (response) => {
-        response.resume().once("end", () => {
-          if (response.statusCode !== 200) reject(new Error(`the witness got ${response.statusCode}`));
-          else resolve();
-        });
-      });
-      request.once("socket", (socket) => connections.add(socket)).once("error", reject);
-    });
   const run = async (): Promise<void> => {
     while (!over.signal.aborted) {
-      await once();
+      const status = await asker.ask();
+      if (status !== 200) throw new Error(`the witness got ${status}`);
       answers += 1;
       await new Promise((resolve) => setImmediate(resolve));
     }
@@ -153,9 +103,50 @@ function startWitness(port: number): Witness {
     async finish() {
       over.abort();
       await running;
-      agent.destroy();
+      asker.close();
       if (connections.size !== 1) throw new Error(`the witness needed ${connections.size} connections`);
       return answers;
     },
+  };
+}
+
+interface Asker {
+  /** The status of an answer that came whole. */
+  ask(): Promise<number>;
+  close(): void;
+}
+
+function askByRequests(port: number, connections: Set<net.Socket>): Asker {
+  const agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
+  return {
+    ask: () =>
+      new Promise((resolve, reject) => {
+        const request = http.get({ host: "127.0.0.1", port, agent, path: "/ok" }, (response) => {
+          response.resume().once("end", () => resolve(response.statusCode!));
+        });
+        request.once("socket", (socket) => connections.add(socket)).once("error", reject);
+      }),
+    close: () => agent.destroy(),
+  };
+}
+
+/** A session makes no second connection. */
+function askByStreams(port: number, connections: Set<net.Socket>): Asker {
+  const socket = net.connect(port, "127.0.0.1");
+  connections.add(socket);
+  const session = http2.connect("http://a", { createConnection: () => socket });
+  session.on("error", () => undefined);
+  return {
+    ask: () =>
+      new Promise((resolve, reject) => {
+        const stream = session.request({ ":path": "/ok" });
+        let status = 0;
+        stream.once("response", (head) => (status = head[":status"] ?? 0));
+        stream
+          .resume()
+          .once("end", () => resolve(status))
+          .once("error", reject);
+      }),
+    close: () => session.close(),
   };
 }

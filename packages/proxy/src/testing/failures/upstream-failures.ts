@@ -1,25 +1,36 @@
 // What goes wrong behind the proxy: no way to a host, hosts that break off or answer nonsense, and the time that is
 // over.
-import { app, type FailureRow, get, lateFlag, main, resetAfter, resetBefore, seenClosed } from "./failure-row.ts";
+import {
+  app,
+  type FailureRow,
+  get,
+  lateFlag,
+  main,
+  resetAfter,
+  resetBefore,
+  seenClosed,
+  upgrade,
+  websocket,
+} from "./failure-row.ts";
 
 const refused = resetBefore("remote_connection_failure|delayed_connect_error:_Connection_refused");
 const routing: readonly FailureRow[] = [
-  { name: "no route", play: get("/NO"), lines: ["404 NR route_not_found"], counters: ["http.main.no_route"] },
+  { name: "no route", play: { path: "/NO" }, lines: ["404 NR route_not_found"], counters: ["http.main.no_route"] },
   {
     name: "a cluster that does not exist",
-    play: get("/missing/"),
+    play: { path: "/missing/" },
     lines: ["503 NC cluster_not_found"],
     counters: ["http.main.no_cluster"],
   },
   {
     name: "a cluster without hosts",
-    play: get("/empty/"),
+    play: { path: "/empty/" },
     lines: ["503 UH no_healthy_upstream"],
     counters: ["cluster.empty.upstream_cx_none_healthy"],
   },
   {
     name: "a limit of the cluster",
-    play: get("/full/"),
+    play: { path: "/full/" },
     lines: [`503 UO ${resetBefore("overflow")}`],
     counters: ["cluster.full.upstream_rq_active_overflow"],
   },
@@ -33,13 +44,13 @@ const routing: readonly FailureRow[] = [
 const upstream: readonly FailureRow[] = [
   {
     name: "a refused connection",
-    play: get("/refused/"),
+    play: { path: "/refused/" },
     lines: [`503 UF ${refused}`],
     counters: ["cluster.refused.upstream_cx_connect_fail"],
   },
   {
     name: "refused connections, tries used up",
-    play: get("/retried-refused/"),
+    play: { path: "/retried-refused/" },
     lines: [`503 URX,UF ${refused}`],
     counters: [
       "cluster.retried-refused.upstream_cx_connect_fail",
@@ -49,7 +60,7 @@ const upstream: readonly FailureRow[] = [
   },
   {
     name: "a connection that does not come about in time",
-    play: get("/mute/"),
+    play: { path: "/mute/" },
     lines: [`503 UF ${resetBefore("connection_timeout")}`],
     counters: ["cluster.mute.upstream_cx_connect_timeout"],
   },
@@ -58,7 +69,7 @@ const upstream: readonly FailureRow[] = [
       ["closed before the answer", "/close-before-answer", `503 UC ${resetBefore("connection_termination")}`],
       ["reset before the answer", "/reset-before-answer", `503 UC ${resetBefore("connection_termination")}`],
     ] as const
-  ).map(([name, path, line]): FailureRow => ({ name: `back end: ${name}`, play: get(path), lines: [line] })),
+  ).map(([name, path, line]): FailureRow => ({ name: `back end: ${name}`, play: { path }, lines: [line] })),
 ];
 
 /** Answers that are none, or not as they say. */
@@ -85,7 +96,7 @@ const answers: readonly FailureRow[] = (
   ] as const
 ).map(([name, path, line]) => ({
   name: `back end: ${name}`,
-  play: get(path),
+  play: { path },
   lines: [line],
   counters: [app("cx_protocol_error")],
 }));
@@ -97,13 +108,13 @@ const tolerated: readonly FailureRow[] = (
     ["HTTP/1.0 with keep-alive", "/http10-kept"],
     ["closed behind the answer", "/closing/close-after-answer"],
   ] as const
-).map(([name, path]) => ({ name: `back end: ${name}`, play: get(path), lines: ["200 - via_upstream"] }));
+).map(([name, path]) => ({ name: `back end: ${name}`, play: { path }, lines: ["200 - via_upstream"] }));
 
 /** Where Tulle reads answers more strictly. */
 const strictAnswers: readonly FailureRow[] = [
   {
     name: "back end: an endless chunk size",
-    play: get("/stream-idle/chunk-size-of-zeros"),
+    play: { path: "/stream-idle/chunk-size-of-zeros" },
     lines: [`200 UPE ${resetAfter("protocol_error")}`],
     counters: [app("cx_protocol_error")],
     envoy: {
@@ -114,21 +125,21 @@ const strictAnswers: readonly FailureRow[] = [
   },
   {
     name: "back end: 101 that nobody asked for",
-    play: get("/unasked-101"),
+    play: { path: "/unasked-101" },
     lines: [`502 UPE ${resetBefore("protocol_error")}`],
     counters: [app("cx_protocol_error")],
     envoy: { why: "it passes it on and closes", lines: ["101 - via_upstream"], counters: [] },
   },
   {
     name: "back end: HTTP/1.0 with chunks",
-    play: get("/http10-chunked"),
+    play: { path: "/http10-chunked" },
     lines: [`502 UPE ${resetBefore("protocol_error")}`],
     counters: [app("cx_protocol_error")],
     envoy: { why: "it reads the chunks", lines: ["200 - via_upstream"], counters: [] },
   },
   {
     name: "back end: bytes behind the answer",
-    play: get("/length-too-short"),
+    play: { path: "/length-too-short" },
     lines: ["200 - via_upstream"],
     envoy: { why: "it counts them", counters: [app("cx_protocol_error")] },
   },
@@ -137,7 +148,7 @@ const strictAnswers: readonly FailureRow[] = [
 const moments: readonly FailureRow[] = [
   {
     name: "back end: reset in a body that only the end ends",
-    play: get("/http10-reset"),
+    play: { path: "/http10-reset" },
     lines: [`200 UC ${resetAfter("connection_termination")}`],
     envoy: { why: "it takes the reset for the end", lines: ["200 - via_upstream"] },
   },
@@ -145,27 +156,46 @@ const moments: readonly FailureRow[] = [
     name: "back end: closes between two requests",
     play: async (client, backEnd) => {
       const target = `/close-after-answer?${client.id}`;
-      client.send(get(`/closing${target}`, ""));
+      client.ask({ path: `/closing${target}`, isKept: true });
       await client.receive(/ok$/);
       await seenClosed(backEnd, target);
-      client.send(get("/closing/ok"));
-      await client.end();
+      client.ask({ path: "/closing/ok" });
+      await client.answered();
     },
     lines: ["200 - via_upstream", "200 - via_upstream"],
   },
   {
     name: "back end: closes as the second request comes",
     play: async (client) => {
-      client.send(get("/second/close-at-second", ""));
+      client.ask({ path: "/second/close-at-second", isKept: true });
       await client.receive(/ok$/);
-      client.send(get("/second/close-at-second"));
-      await client.end();
+      client.ask({ path: "/second/close-at-second" });
+      await client.answered();
     },
     lines: ["200 - via_upstream", `503 UC ${resetBefore("connection_termination")}`],
   },
   {
+    name: "back end: ends a WebSocket",
+    play: websocket("/upgraded-end"),
+    lines: [`101 UC ${resetAfter("connection_termination")}`],
+  },
+  {
+    name: "back end: resets a WebSocket",
+    play: websocket("/upgraded-reset"),
+    lines: [`101 UC ${resetAfter("connection_termination")}`],
+  },
+  {
+    name: "back end: refuses a WebSocket",
+    play: async (client) => {
+      client.write(websocket("/upgrade-refused"));
+      await client.receive(/^HTTP\/1\.1 401 [^]*\r\n\r\nno$/);
+    },
+    lines: ["401 - via_upstream"],
+    http2: upgrade,
+  },
+  {
     name: "back end: a length that it never fills",
-    play: get("/stream-idle/length-too-long"),
+    play: { path: "/stream-idle/length-too-long" },
     lines: ["200 SI stream_idle_timeout"],
     counters: [main("rq_idle_timeout")],
   },
@@ -174,31 +204,37 @@ const moments: readonly FailureRow[] = [
 const times: readonly FailureRow[] = [
   {
     name: "the route's time is over",
-    play: get("/timeout/hang"),
+    play: { path: "/timeout/hang" },
     lines: ["504 UT response_timeout"],
     counters: [app("rq_timeout")],
   },
   {
     name: "a try's time is over",
-    play: get("/try-timeout/hang"),
+    play: { path: "/try-timeout/hang" },
     lines: ["504 UT upstream_per_try_timeout"],
     counters: [app("rq_per_try_timeout")],
   },
   {
     name: "a try without a sign",
-    play: get("/try-idle/hang"),
+    play: { path: "/try-idle/hang" },
     lines: ["504 UT upstream_per_try_idle_timeout"],
     counters: [app("rq_per_try_idle_timeout")],
   },
   {
     name: "a stream's idle time is over",
-    play: get("/stream-idle/hang"),
+    play: { path: "/stream-idle/hang" },
     lines: ["504 SI stream_idle_timeout"],
     counters: [main("rq_idle_timeout")],
   },
   {
+    name: "a WebSocket's idle time is over, and not the route's time for an answer",
+    play: websocket("/upgraded"),
+    lines: ["101 SI stream_idle_timeout"],
+    counters: [main("rq_idle_timeout")],
+  },
+  {
     name: "a stream's time is over, by the route",
-    play: get("/stream-duration/hang"),
+    play: { path: "/stream-duration/hang" },
     lines: ["504 DT max_duration_timeout"],
     counters: [main("rq_max_duration_reached")],
     envoy: { why: lateFlag, lines: ["504 - max_duration_timeout"] },
@@ -206,20 +242,20 @@ const times: readonly FailureRow[] = [
   {
     name: "a stream's time is over, by the listener",
     listener: "short-streams",
-    play: get("/hang"),
+    play: { path: "/hang" },
     lines: ["504 DT max_duration_timeout"],
     counters: ["http.short-streams.downstream_rq_max_duration_reached"],
     envoy: { why: lateFlag, lines: ["504 - max_duration_timeout"] },
   },
   {
     name: "a stream's time is over, by the cluster",
-    play: get("/max-duration/hang"),
+    play: { path: "/max-duration/hang" },
     lines: ["504 UMSDR upstream_max_stream_duration_reached"],
     counters: ["cluster.max-duration.upstream_rq_max_duration_reached"],
   },
   {
     name: "a stream's time is over within the answer",
-    play: get("/stream-duration/length-too-long"),
+    play: { path: "/stream-duration/length-too-long" },
     lines: ["200 DT max_duration_timeout"],
     counters: [main("rq_max_duration_reached")],
     envoy: { why: lateFlag, lines: ["200 - max_duration_timeout"] },

@@ -150,6 +150,17 @@ const calls: readonly Call[] = [
   { path: "/svc.Echo/0", type: web, accept: text },
   { path: "/svc.Head/7", type: web, accept: text },
   ...["AAA", "AAAA!AAA", "AB==", "A===", "===="].map((body) => ({ path: "/svc.Echo/0", type: text, body })),
+  // What a page may make up: trailers of its own, compression that nobody named, too little, too much.
+  ...[
+    [0x80, 0, 0, 0, 3, 97, 58, 49],
+    [1, 0, 0, 0, 1, 65],
+    [0, 0, 0, 0, 9, 65],
+    [0, 255, 255, 255, 255, 65],
+    [255],
+  ].flatMap((frame) => [
+    { path: "/svc.Echo/0", type: web, body: Buffer.from(frame) },
+    { path: "/svc.Echo/0", type: text, body: Buffer.from(frame).toString("base64") },
+  ]),
   ...(["listed", "bare"] as const).flatMap((listener) =>
     ["/svc.Echo/0", "/svc.Echo/1", "/svc.Head/7", "/one"].map((path) => ({ path, type: "application/grpc", listener })),
   ),

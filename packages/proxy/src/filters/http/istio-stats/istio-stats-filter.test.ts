@@ -3,133 +3,12 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
-import { create } from "@bufbuild/protobuf";
-import { AnySchema } from "@bufbuild/protobuf/wkt";
 import { MetricRegistry } from "@tulle/telemetry";
-import { ClusterSchema } from "@tulle/xds/envoy/config/cluster/v3/cluster_pb";
-import { compileCluster } from "../../../compile/compile-cluster.ts";
-import { detachedScope } from "../../../fields/compile-scope.ts";
-import { Place, Problems } from "../../../fields/problems.ts";
-import {
-  type RequestProperties,
-  accepted,
-  fromConfiguration,
-  requestHead,
-  streamInfo,
-} from "../../../testing/from-configuration.ts";
-import { ManualClock } from "../../../testing/manual-clock.ts";
-import { DataPath } from "../../../worker/data-path.ts";
+import { requestHead, streamInfo } from "../../../testing/from-configuration.ts";
 import { finishedHandshake } from "../../../testing/finished-handshake.ts";
-import type { TlsInfo } from "../../../tls/tls-info.ts";
-import type { HttpFilter, HttpStream } from "../../../http/filter.ts";
-import { HeaderMap } from "../../../http/header-map.ts";
+import type { HttpStream } from "../../../http/filter.ts";
 import { responseFlags } from "../../../http/response-flags.ts";
-import { filterOfType } from "../table.ts";
-import { unwrapTypedConfig } from "../../../fields/typed-config.ts";
-import { TypedStructSchema } from "@tulle/xds/xds/type/v3/typed_struct_pb";
-import { toBinary } from "@bufbuild/protobuf";
-
-const peer = (told: object): string => Buffer.from(JSON.stringify(told)).toString("base64");
-const own = {
-  workload: "webapp",
-  workload_namespace: "shop",
-  app: "webapp",
-  version: "v1",
-  canonical_service: "webapp",
-  canonical_revision: "v1",
-  cluster: "local",
-};
-
-function filter(metrics: MetricRegistry, isInbound: boolean, settings: object = {}): HttpFilter {
-  const struct = create(TypedStructSchema, {
-    typeUrl: "type.googleapis.com/stats.PluginConfig",
-    value: settings as Record<string, boolean>,
-  });
-  const any = create(AnySchema, {
-    typeUrl: `type.googleapis.com/${TypedStructSchema.typeName}`,
-    value: toBinary(TypedStructSchema, struct),
-  });
-  const config = unwrapTypedConfig(any)!;
-  const scope = detachedScope({ metrics, environment: { TULLE_PEER_METADATA: peer(own) } });
-  const problems = new Problems();
-  const made = filterOfType(config.typeUrl)?.compile(config, {
-    name: "istio.stats",
-    scope,
-    isInbound,
-    statPrefix: "test",
-    clusterNames: new Set(),
-    secretSlots: new Set(),
-    place: Place.root,
-    problems,
-  });
-  assert.deepEqual(problems.list, []);
-  return made!;
-}
-
-function cluster(name: string, metadata: object, endpointMetadata: object = {}) {
-  const json = {
-    name,
-    metadata: { filter_metadata: metadata },
-    load_assignment: {
-      cluster_name: name,
-      endpoints: [
-        {
-          lb_endpoints: [
-            {
-              endpoint: { address: { socket_address: { address: "10.0.0.1", port_value: 80 } } },
-              metadata: { filter_metadata: endpointMetadata },
-            },
-          ],
-        },
-      ],
-    },
-  };
-  return accepted(compileCluster(fromConfiguration(ClusterSchema, json), detachedScope())).cluster;
-}
-
-interface Run {
-  readonly request?: RequestProperties;
-  readonly cluster?: ReturnType<typeof cluster>;
-  readonly hasHost?: boolean;
-  readonly code?: number;
-  readonly flags?: number;
-  readonly tls?: TlsInfo;
-  readonly upstreamTls?: TlsInfo;
-  readonly trailers?: readonly string[];
-  /** Of gRPC, counted by the filter that is there for it. */
-  readonly messages?: readonly [request: number, response: number];
-}
-
-const clock = new ManualClock();
-const dataPath = new DataPath({ logging: detachedScope().logging, clock });
-
-/** Passes one request through the filter; the header list that goes on to the next filter. */
-function pass(hooks: HttpFilter, run: Run): readonly string[] {
-  const request = requestHead(run.request);
-  const info = streamInfo(request);
-  info.cluster = run.cluster;
-  info.downstreamTls = run.tls;
-  info.upstreamTls = run.upstreamTls;
-  if (run.hasHost !== false) info.upstreamHost = run.cluster?.hosts[0];
-  if (run.trailers !== undefined) info.responseTrailers = new HeaderMap([...run.trailers]);
-  info.responseCode = run.code ?? 200;
-  info.responseFlags = run.flags ?? 0;
-  info.durationMs = 7;
-  info.bytesReceived = 10;
-  info.bytesSent = 20;
-  if (run.messages !== undefined) {
-    const [sent, received] = run.messages;
-    info.grpcMessages = { request: { count: sent }, response: { count: received } };
-  }
-  const stream = { info, request, dataPath } as unknown as HttpStream;
-  hooks.onRequestHead?.(stream, true);
-  hooks.onComplete?.(stream);
-  return request.headers.entries;
-}
-
-function series(metrics: MetricRegistry, name = "istio_requests_total") {
-  return [...metrics.allSeries()].filter((one) => one.name === name);
-}
+import { clock, cluster, dataPath, filter, own, pass, peer, series } from "../../../testing/istio-stats-probe.ts";
 
 const catalog = cluster(
   "outbound|80||catalog.shop.svc.cluster.local",
@@ -167,6 +46,17 @@ test("as source: own labels, the endpoint's, the cluster's service", () => {
     response_flags: "-",
     connection_security_policy: "unknown",
   });
+});
+
+test("requests of a sampled trace are exemplars of their count and of their time", () => {
+  const metrics = new MetricRegistry();
+  const hooks = filter(metrics, false);
+  pass(hooks, { cluster: catalog, traceId: "a".repeat(32) });
+  pass(hooks, { cluster: catalog, traceId: "b".repeat(32), isSampled: false });
+  const text = [...metrics.pieces({ format: "openmetrics" })].join("");
+  assert.match(text, /^istio_requests_total\{.*\} 2 # \{trace_id="a{32}"\} 1 [\d.]+$/m);
+  assert.match(text, /^istio_request_duration_milliseconds_bucket\{.*le="10"\} 2 # \{trace_id="a{32}"\} 7 [\d.]+$/m);
+  assert.equal(text.match(/trace_id/g)?.length, 2);
 });
 
 for (const [said, label] of [
@@ -346,7 +236,7 @@ for (const { name, settings, clusterName, expected } of [
 ]) {
   test(`service: ${name}`, () => {
     const metrics = new MetricRegistry();
-    pass(filter(metrics, false, settings), { cluster: cluster(clusterName, {}) });
+    pass(filter(metrics, false, { settings }), { cluster: cluster(clusterName, {}) });
     const { labels } = series(metrics)[0]!;
     assert.deepEqual(
       ["destination_service", "destination_service_name", "destination_service_namespace"].map(
@@ -357,7 +247,7 @@ for (const { name, settings, clusterName, expected } of [
   });
 }
 
-test("strangers cannot make up series without end", () => {
+test("strangers cannot make up series without end, nor hide those of others", () => {
   const metrics = new MetricRegistry();
   const inbound = filter(metrics, true);
   const outbound = filter(metrics, false);
@@ -368,6 +258,11 @@ test("strangers cannot make up series without end", () => {
     pass(outbound, { cluster: bare, request: { authority: `h${index}` } });
   }
   assert.ok(series(metrics).length < 1500, String(series(metrics).length));
+  const total = series(metrics).reduce((sum, { metric }) => sum + ("value" in metric ? Number(metric.value) : 0), 0);
+  assert.equal(total, 6000);
+  const workloads = series(metrics).map(({ labels }) => labels["source_workload"]);
+  assert.ok(workloads.includes("other"));
+  assert.ok(series(metrics).some(({ labels }) => labels["destination_service"] === "other"));
 });
 
 for (const value of [

@@ -1,7 +1,8 @@
 // Istio's request metrics. The handles of a combination of labels are resolved once and kept where the next request
 // finds them: on the host (as source), under the peer's header (as destination). After that a request costs two
 // look-ups and four adds.
-import type { Counter, Histogram, MetricRegistry } from "@tulle/telemetry";
+import { type Counter, type Histogram, type Labels, type MetricRegistry, otherValue } from "@tulle/telemetry";
+import type { CelSubject } from "../../../cel/attributes.ts";
 import type { Cluster } from "../../../cluster/cluster.ts";
 import type { TlsInfo } from "../../../tls/tls-info.ts";
 import { isGrpc, toldGrpcStatus } from "../../../http/grpc-status.ts";
@@ -12,45 +13,63 @@ import type { StreamInfo } from "../../../http/stream-info.ts";
 import type { DataPath } from "../../../worker/data-path.ts";
 import { CallbackTimer } from "../../../worker/timer-wheel.ts";
 import { type ConnectionSecurity, noSecurity, securityOf, upstreamSecurityOf } from "./connection-security.ts";
-import { clusterServiceOf, hostLabels, type Traffic, trafficLabels } from "./traffic-labels.ts";
-import { decodePeerLabels, type ServiceLabels, unknownWorkload, type WorkloadLabels } from "./workload-labels.ts";
+import { type CustomHandle, type MetricOverrides, recordCustom } from "./metric-overrides.ts";
+import type { Rotation } from "./rotation.ts";
+import { clusterServiceOf, hostLabels, type Reporter, type Traffic, trafficLabels } from "./traffic-labels.ts";
+import {
+  decodePeerLabels,
+  otherWorkload,
+  type ServiceLabels,
+  unknownWorkload,
+  type WorkloadLabels,
+} from "./workload-labels.ts";
 
 export const peerMetadataHeader = "x-envoy-peer-metadata";
 
-/** Peers told apart; the header comes from outside, so that one more counts as unknown. */
+/** Peers told apart; the header comes from outside, so that one more counts as `other`. */
 const maxPeers = 1024;
-/** Streams may last for days: what they have carried is told meanwhile (Istio: tcp_reporting_duration). */
-const reportIntervalMs = 5000;
+/** Codes, flags and values of expressions told apart between two ends; one more counts as `other`. */
+const maxOutcomes = 2048;
 /** Host headers told apart, where a cluster names no service. */
 const maxAuthorities = 256;
 
 export interface IstioStatsOptions {
   readonly name: string;
   readonly metrics: MetricRegistry;
-  readonly reporter: "source" | "destination";
+  readonly reporter: Reporter;
   /** The workload that this proxy stands beside. */
   readonly own: WorkloadLabels;
   /** False = the service is unknown where the cluster's metadata names none (Istio: disable_host_header_fallback). */
   readonly usesHostHeader: boolean;
+  /** Streams may last for days: what they have carried is told meanwhile (Istio: tcp_reporting_duration). */
+  readonly reportIntervalMs: number;
+  /** Undefined = the standard metrics as they are. */
+  readonly overrides: MetricOverrides | undefined;
+  readonly rotation: Rotation;
 }
 
+/** Undefined are metrics that are not kept. */
 interface Handles {
-  readonly requests: Counter;
-  readonly durationMs: Histogram;
-  readonly requestBytes: Histogram;
-  readonly responseBytes: Histogram;
+  readonly requests: Counter | undefined;
+  readonly durationMs: Histogram | undefined;
+  readonly requestBytes: Histogram | undefined;
+  readonly responseBytes: Histogram | undefined;
+  readonly custom: readonly CustomHandle[] | undefined;
 }
 
 /** Of gRPC, by who speaks to whom alone, as Istio counts them. */
 interface MessageHandles {
-  readonly request: Counter;
-  readonly response: Counter;
+  readonly request: Counter | undefined;
+  readonly response: Counter | undefined;
 }
 
-/** Who speaks to whom: handles by flags, response code and gRPC status, as one number, and those of messages. */
+/**
+ * Who speaks to whom: handles by flags, response code and gRPC status, as one number, with the values of expressions
+ * behind it where there are some; those of messages by these values alone.
+ */
 interface Pair {
-  readonly outcomes: Map<number, Handles>;
-  messages: MessageHandles | undefined;
+  readonly outcomes: Map<number | string, Handles>;
+  readonly messages: Map<string, MessageHandles>;
 }
 
 /** Messages of one call that have been counted. */
@@ -62,6 +81,7 @@ interface CountedMessages {
 interface Peer {
   readonly labels: WorkloadLabels;
   readonly security: ConnectionSecurity;
+  /** By cluster; at a waypoint by host. */
   readonly clusters: Map<string, Pair>;
 }
 
@@ -74,18 +94,28 @@ interface PeerGroup {
 /** Clusters that are no service but a rule of the mesh; their name stands for the service's (Istio). */
 const ruleClusters = new Set(["BlackHoleCluster", "PassthroughCluster", "InboundPassthroughCluster"]);
 
+/** Where handles are kept until idle series go. */
+class Kept {
+  readonly generation: number;
+  /** As source: on each host, by `metricLabels`; this is for requests that found none. */
+  readonly withoutHost = new Map<string, Pair>();
+  /** As destination: by what the handshake proved, the peer's header, then by cluster. */
+  readonly groups = new Map<string, PeerGroup>();
+  readonly groupOfConnection = new WeakMap<TlsInfo, PeerGroup>();
+  readonly plain: PeerGroup = { security: noSecurity, peers: new Map() };
+  peerCount = 0;
+
+  constructor(generation: number) {
+    this.generation = generation;
+  }
+}
+
 export class IstioStatsFilter implements HttpFilter {
   readonly name: string;
   readonly #options: IstioStatsOptions;
-  /** As source: on each host, by `metricLabels`; this is for requests that found none. */
-  readonly #withoutHost = new Map<string, Pair>();
-  /** As destination: by what the handshake proved, the peer's header, then by cluster. */
-  readonly #groups = new Map<string, PeerGroup>();
-  readonly #groupOfConnection = new WeakMap<TlsInfo, PeerGroup>();
-  readonly #plain: PeerGroup = { security: noSecurity, peers: new Map() };
+  #kept: Kept;
   /** As source: who is at the two ends of a connection, as one text. */
   readonly #principalsOfConnection = new WeakMap<TlsInfo, string>();
-  #peerCount = 0;
   /** gRPC under way. */
   readonly #calls = new Map<StreamInfo, CountedMessages>();
   #reportTimer: CallbackTimer | undefined = undefined;
@@ -95,6 +125,7 @@ export class IstioStatsFilter implements HttpFilter {
   constructor(options: IstioStatsOptions) {
     this.name = options.name;
     this.#options = options;
+    this.#kept = new Kept(options.rotation.generation);
   }
 
   onRequestHead(stream: HttpStream): FilterStatus {
@@ -111,20 +142,30 @@ export class IstioStatsFilter implements HttpFilter {
     const counted = this.#calls.get(info);
     // gRPC-Web is gRPC by now.
     const isCall = counted !== undefined && info.request !== undefined && isGrpc(info.request.headers);
+    const { overrides } = this.#options;
     const pair = this.#pairOf(info);
-    const key = (info.responseFlags * 1024 + info.responseCode) * 32 + (isCall ? 1 + grpcStatusOf(info) : 0);
-    let handles = pair.outcomes.get(key);
-    if (handles === undefined) {
-      handles = this.#resolve(info, isCall, overflow.has(pair));
-      pair.outcomes.set(key, handles);
-    }
-    handles.requests.increment();
-    handles.durationMs.record(info.durationMs);
-    handles.requestBytes.record(info.bytesReceived);
-    handles.responseBytes.record(info.bytesSent);
+    const outcome = (info.responseFlags * 1024 + info.responseCode) * 32 + (isCall ? 1 + grpcStatusOf(info) : 0);
+    const values = overrides?.keyOf(subjectOf(info)) ?? "";
+    const key = values === "" ? outcome : `${outcome}${values}`;
+    const handles = pair.outcomes.get(key) ?? this.#newOutcome(info, pair, key, isCall);
+    handles.requests?.increment();
+    handles.durationMs?.record(info.durationMs);
+    handles.requestBytes?.record(info.bytesReceived);
+    handles.responseBytes?.record(info.bytesSent);
+    if (info.span?.isSampled === true) addExemplars(handles, info, info.span.traceId);
+    if (handles.custom !== undefined) recordCustom(handles.custom, subjectOf(info));
     if (counted === undefined) return;
     this.#countMessages(info, counted);
     this.#calls.delete(info);
+  }
+
+  #newOutcome(info: StreamInfo, pair: Pair, key: number | string, isCall: boolean): Handles {
+    const isFull = pair.outcomes.size >= maxOutcomes;
+    const kept = isFull ? pair.outcomes.get(overflowKey) : undefined;
+    if (kept !== undefined) return kept;
+    const handles = this.#resolve(info, isCall, overflow.has(pair), isFull);
+    pair.outcomes.set(isFull ? overflowKey : key, handles);
+    return handles;
   }
 
   #followCall({ info, dataPath }: HttpStream): void {
@@ -139,37 +180,48 @@ export class IstioStatsFilter implements HttpFilter {
   }
 
   #armReport({ timers, turn }: DataPath): void {
-    timers.arm(this.#reportTimer!, reportIntervalMs, turn.nowMs);
+    timers.arm(this.#reportTimer!, this.#options.reportIntervalMs, turn.nowMs);
   }
 
   #countMessages(info: StreamInfo, counted: CountedMessages): void {
     const { grpcMessages } = info;
     if (grpcMessages === undefined) return;
     const pair = this.#pairOf(info);
-    pair.messages ??= this.#resolveMessages(info, overflow.has(pair));
+    const { overrides } = this.#options;
+    const key = overrides === undefined ? "" : `${info.responseCode}${overrides.keyOf(subjectOf(info))}`;
+    let handles = pair.messages.get(key);
+    if (handles === undefined) {
+      handles = this.#resolveMessages(info, overflow.has(pair));
+      if (pair.messages.size < maxOutcomes) pair.messages.set(key, handles);
+    }
     const { request, response } = grpcMessages;
-    pair.messages.request.add(request.count - counted.request);
-    pair.messages.response.add(response.count - counted.response);
+    handles.request?.add(request.count - counted.request);
+    handles.response?.add(response.count - counted.response);
     counted.request = request.count;
     counted.response = response.count;
   }
 
   #pairOf(info: StreamInfo): Pair {
+    const { rotation, overrides } = this.#options;
+    if (this.#kept.generation !== rotation.generation) {
+      this.#kept = new Kept(rotation.generation);
+      overrides?.forgetValues();
+    }
     return this.#options.reporter === "source" ? this.#asSource(info) : this.#asDestination(info);
   }
 
   #asSource(info: StreamInfo): Pair {
     const host = info.upstreamHost;
     const authority = info.cluster === undefined || this.#readsAuthority(info.cluster) ? authorityOf(info) : "";
-    if (host === undefined) return at(this.#withoutHost, `${info.cluster?.name ?? ""} ${authority}`);
+    if (host === undefined) return at(this.#kept.withoutHost, `${info.cluster?.name ?? ""} ${authority}`);
     const principals = info.upstreamTls === undefined ? "" : this.#principals(info.upstreamTls);
     const place = authority === "" ? principals : `${authority} ${principals}`;
     // The host may live for months, this filter until its listener is next configured.
-    const kept = (host.metricLabels ??= new WeakMap()) as WeakMap<IstioStatsFilter, Map<string, Pair>>;
-    let byPlace = kept.get(this);
+    const ofHost = (host.metricLabels ??= new WeakMap()) as WeakMap<Kept, Map<string, Pair>>;
+    let byPlace = ofHost.get(this.#kept);
     if (byPlace === undefined) {
       byPlace = new Map();
-      kept.set(this, byPlace);
+      ofHost.set(this.#kept, byPlace);
     }
     return at(byPlace, place);
   }
@@ -185,24 +237,25 @@ export class IstioStatsFilter implements HttpFilter {
   }
 
   #asDestination(info: StreamInfo): Pair {
-    return at(
-      this.#peer(this.#group(info.downstreamTls), info.downstreamPeerMetadata).clusters,
-      info.cluster?.name ?? "",
-    );
+    const cluster = info.cluster?.name ?? "";
+    const { clusters } = this.#peer(this.#group(info.downstreamTls), info.downstreamPeerMetadata);
+    const isWaypoint = this.#options.reporter === "waypoint";
+    return at(clusters, isWaypoint ? `${cluster} ${info.upstreamHost?.addressText}` : cluster);
   }
 
   #group(tls: TlsInfo | undefined): PeerGroup {
-    if (tls === undefined) return this.#plain;
-    let group = this.#groupOfConnection.get(tls);
+    if (tls === undefined) return this.#kept.plain;
+    const { groups, groupOfConnection } = this.#kept;
+    let group = groupOfConnection.get(tls);
     if (group === undefined) {
       const security = securityOf(tls);
       const key = Object.values(security).join(" ");
-      group = this.#groups.get(key);
+      group = groups.get(key);
       if (group === undefined) {
         group = { security, peers: new Map() };
-        this.#groups.set(key, group);
+        groups.set(key, group);
       }
-      this.#groupOfConnection.set(tls, group);
+      groupOfConnection.set(tls, group);
     }
     return group;
   }
@@ -212,15 +265,17 @@ export class IstioStatsFilter implements HttpFilter {
     let peer = group.peers.get(key);
     if (peer !== undefined) return peer;
     // What cannot be read comes again with each request of the same peer (measured: 6 of 78 µs to find out each time).
-    const labels = key === this.#unreadable ? unknownWorkload : decodePeerLabels(header);
-    const isKnown = labels !== unknownWorkload && this.#peerCount < maxPeers;
-    if (!isKnown && key !== "") {
-      if (labels === unknownWorkload && key !== this.#unreadable) this.#unreadable = ownText(key);
+    const isFull = this.#kept.peerCount >= maxPeers && key !== overflowKey;
+    if (isFull && key !== "") return this.#peer(group, overflowKey);
+    const labels =
+      key === overflowKey ? otherWorkload : key === this.#unreadable ? unknownWorkload : decodePeerLabels(header);
+    if (labels === unknownWorkload && key !== "") {
+      if (key !== this.#unreadable) this.#unreadable = ownText(key);
       return this.#peer(group, undefined);
     }
     peer = { labels, security: group.security, clusters: new Map() };
     group.peers.set(ownText(key), peer);
-    this.#peerCount += 1;
+    this.#kept.peerCount += 1;
     return peer;
   }
 
@@ -228,28 +283,43 @@ export class IstioStatsFilter implements HttpFilter {
     return this.#options.usesHostHeader && clusterServiceOf(cluster) === undefined;
   }
 
-  #resolve(info: StreamInfo, isCall: boolean, isOverflow: boolean): Handles {
-    const { metrics } = this.#options;
-    const labels = trafficLabels(this.#traffic(info, isOverflow), {
+  #resolve(info: StreamInfo, isCall: boolean, isOverflow: boolean, isOther: boolean): Handles {
+    const { metrics, overrides } = this.#options;
+    const standard = trafficLabels(this.#traffic(info, isOverflow), {
       request_protocol: isCall ? "grpc" : "http",
-      response_code: String(info.responseCode),
-      grpc_response_status: isCall ? grpcStatusText(grpcStatusOf(info)) : "",
-      response_flags: responseFlagsText(info.responseFlags),
+      response_code: isOther ? otherValue : String(info.responseCode),
+      grpc_response_status: isOther ? otherValue : isCall ? grpcStatusText(grpcStatusOf(info)) : "",
+      response_flags: isOther ? otherValue : responseFlagsText(info.responseFlags),
     });
+    const histogram = (name: string): Histogram | undefined => {
+      const labels = this.#labels(name, standard, info);
+      return labels && metrics.histogram({ name: `istio_${name}`, labels, isLabelledByRequests: true });
+    };
+    const custom = overrides?.custom(metrics, subjectOf(info));
     return {
-      requests: metrics.counter({ name: "istio_requests_total", labels }),
-      durationMs: metrics.histogram({ name: "istio_request_duration_milliseconds", labels }),
-      requestBytes: metrics.histogram({ name: "istio_request_bytes", labels }),
-      responseBytes: metrics.histogram({ name: "istio_response_bytes", labels }),
+      requests: this.#counter("requests_total", standard, info),
+      durationMs: histogram("request_duration_milliseconds"),
+      requestBytes: histogram("request_bytes"),
+      responseBytes: histogram("response_bytes"),
+      custom: custom === undefined || custom.length === 0 ? undefined : custom,
     };
   }
 
+  #labels(name: string, standard: Labels, info: StreamInfo): Labels | undefined {
+    const { overrides } = this.#options;
+    return overrides === undefined ? standard : overrides.labels(name, standard, subjectOf(info));
+  }
+
+  #counter(name: string, standard: Labels, info: StreamInfo): Counter | undefined {
+    const labels = this.#labels(name, standard, info);
+    return labels && this.#options.metrics.counter({ name: `istio_${name}`, labels, isLabelledByRequests: true });
+  }
+
   #resolveMessages(info: StreamInfo, isOverflow: boolean): MessageHandles {
-    const { metrics } = this.#options;
     const { connection_security_policy: _policy, ...labels } = trafficLabels(this.#traffic(info, isOverflow), {});
     return {
-      request: metrics.counter({ name: "istio_request_messages_total", labels }),
-      response: metrics.counter({ name: "istio_response_messages_total", labels }),
+      request: this.#counter("request_messages_total", labels, info),
+      response: this.#counter("response_messages_total", labels, info),
     };
   }
 
@@ -259,7 +329,7 @@ export class IstioStatsFilter implements HttpFilter {
     const peer = isSource ? undefined : this.#peer(this.#group(info.downstreamTls), info.downstreamPeerMetadata);
     const security = peer === undefined ? upstreamSecurityOf(info.upstreamTls) : peer.security;
     const source = peer === undefined ? own : peer.labels;
-    const destination = isSource ? hostLabels(info.upstreamHost) : own;
+    const destination = reporter === "destination" ? own : hostLabels(info.upstreamHost);
     const service = this.#service(info, destination, isOverflow);
     return { reporter, source, destination, service, security };
   }
@@ -268,7 +338,8 @@ export class IstioStatsFilter implements HttpFilter {
     const { cluster } = info;
     const told = cluster && clusterServiceOf(cluster);
     if (told !== undefined) return told;
-    const authority = this.#options.usesHostHeader && !isOverflow ? authorityOf(info) : "unknown";
+    const named = isOverflow ? otherValue : authorityOf(info);
+    const authority = this.#options.usesHostHeader ? named : "unknown";
     const isRule = cluster !== undefined && ruleClusters.has(cluster.name);
     return {
       service: authority,
@@ -276,6 +347,17 @@ export class IstioStatsFilter implements HttpFilter {
       namespace: isRule ? "unknown" : destination.workload_namespace,
     };
   }
+}
+
+/** Where the trace of one such request can be looked up. */
+function addExemplars({ requests, durationMs }: Handles, info: StreamInfo, traceId: string): void {
+  const atMs = info.startTimeMs + info.durationMs;
+  if (requests !== undefined) requests.exemplar = { traceId, value: 1, atMs };
+  durationMs?.addExemplar({ traceId, value: info.durationMs, atMs });
+}
+
+function subjectOf(info: StreamInfo): CelSubject {
+  return { info, request: info.request, response: info.response };
 }
 
 function authorityOf(info: StreamInfo): string {
@@ -292,7 +374,7 @@ function at(map: Map<string, Pair>, key: string): Pair {
   const kept = map.get(key);
   if (kept !== undefined) return kept;
   if (map.size >= maxAuthorities && key !== overflowKey) return at(map, overflowKey);
-  const made: Pair = { outcomes: new Map(), messages: undefined };
+  const made: Pair = { outcomes: new Map(), messages: new Map() };
   if (key === overflowKey) overflow.add(made);
   map.set(ownText(key), made);
   return made;

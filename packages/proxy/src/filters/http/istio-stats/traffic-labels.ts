@@ -11,8 +11,11 @@ import {
   type WorkloadLabels,
 } from "./workload-labels.ts";
 
+/** A waypoint is what Istio calls SERVER_GATEWAY: it stands before the workloads of others. */
+export type Reporter = "source" | "destination" | "waypoint";
+
 export interface Traffic {
-  readonly reporter: "source" | "destination";
+  readonly reporter: Reporter;
   readonly source: WorkloadLabels;
   readonly destination: WorkloadLabels;
   readonly service: ServiceLabels;

@@ -1,6 +1,8 @@
 // What metrics say about a workload, and where it is told: by the peer's header, by an endpoint's metadata, by our own
 // environment (labels of `istio_requests_total` without their `source_` and `destination_`).
 
+import { otherValue } from "@tulle/telemetry";
+
 export interface WorkloadLabels {
   readonly workload: string;
   readonly workload_namespace: string;
@@ -38,6 +40,12 @@ function labelsFrom(told: Readonly<Record<string, unknown>>): WorkloadLabels {
 }
 
 export const unknownWorkload = labelsFrom({});
+
+/** Of peers for which there is no more room. */
+export const otherWorkload = labelsFrom({
+  ...Object.fromEntries(names.map((name) => [name, otherValue])),
+  principal: unknown,
+});
 
 /**
  * Reads `x-envoy-peer-metadata`: base64 of a JSON object. Anything else gives the unknown workload: whoever can open a

@@ -4,6 +4,7 @@ import type { Counter, Logger } from "@tulle/telemetry";
 import type { MatchContext, RouteCondition } from "../../../fields/compile-route-match.ts";
 import type { FilterStatus, HttpFilter, HttpStream } from "../../../http/filter.ts";
 import { HeaderMap } from "../../../http/header-map.ts";
+import { isCorsPreflight } from "../../../http/cors-preflight.ts";
 import type { RequestHead } from "../../../http/message.ts";
 import type { Authentication } from "./authenticate.ts";
 import type { Requirement } from "./compile-requirement.ts";
@@ -138,15 +139,6 @@ export class JwtAuthnFilter implements HttpFilter {
     });
     return "stop";
   }
-}
-
-/** https://www.w3.org/TR/cors/#cross-origin-request-with-preflight: a browser sends no credentials with it. */
-function isCorsPreflight({ method, headers }: RequestHead): boolean {
-  return (
-    method === "OPTIONS" &&
-    (headers.get("origin") ?? "") !== "" &&
-    (headers.get("access-control-request-method") ?? "") !== ""
-  );
 }
 
 function originalUri({ scheme, authority, path, headers }: RequestHead): string {

@@ -1,8 +1,9 @@
-// Sign-in on this proxy and on a stock Envoy with the same configuration: the same walks of a browser must come to the
-// same statuses, addresses and cookies. What differs on purpose is taken off first, and stands in
-// docs/differences-from-envoy.md.
+// Sign-in on this proxy and on a stock Envoy with the same configuration: the same walks of a browser, by HTTP/1.1 and
+// by HTTP/2, must come to the same statuses, addresses and cookies. What differs on purpose is taken off first, and
+// stands in docs/differences-from-envoy.md.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import { versions } from "../../../../../../tests/tools/http2-client.ts";
 import { Browser, type Page, type TokenEndpoint, startTokenEndpoint } from "../../../testing/sign-in-stage.ts";
 import { movedCounters, type ParityPair, startParityPair } from "../../../testing/parity-pair.ts";
 
@@ -139,10 +140,10 @@ function seenByApp(body: string): object {
   return { url: url.replace(/state=.*/, "state=STATE"), cookie: kept, authorization, failed };
 }
 
-/** A code names the nonce behind a dot. */
+/** A code names the nonce behind a dot, a refresh token its id. */
 function comparableField(key: string, value: string): unknown {
   if (key === "code_verifier") return value.length;
-  return key === "code" ? value.split(".")[0] : value;
+  return key === "code" || key === "refresh_token" ? value.split(".")[0] : value;
 }
 
 function byText(a: unknown, b: unknown): number {
@@ -277,11 +278,12 @@ const walks: readonly { readonly name: string; readonly listener: string; readon
   },
 ];
 
-for (const { name, listener, walk } of walks) {
-  test(`${listener}: ${name}`, async () => {
+const cases = walks.flatMap((each) => versions.map((version) => ({ ...each, version })));
+for (const { name, listener, walk, version } of cases) {
+  test(`${listener}: ${name}, ${version}`, async () => {
     const on = async (side: "ours" | "envoys"): Promise<readonly object[]> => {
       endpoint.seen.length = 0;
-      const pages = await walk(new Browser((path, headers) => pair.ask(side, { listener, path, headers })));
+      const pages = await walk(new Browser((path, headers) => pair.ask(side, { listener, path, headers }, version)));
       const calls = endpoint.seen.map(({ form, authorization }) => ({
         form: [...form].map(([key, value]) => [key, comparableField(key, value)]).sort(byText),
         authorization,

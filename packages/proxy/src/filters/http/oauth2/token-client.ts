@@ -64,12 +64,10 @@ function askForTokens(
 ): AsyncCall {
   const { tokenEndpoint, authentication, clientId } = config;
   const body = new URLSearchParams(grant);
-  const headers = new HeaderMap(
-    [
-      ["content-type", "application/x-www-form-urlencoded"],
-      ["accept", "application/json"],
-    ].flat(),
-  );
+  const headers = HeaderMap.of([
+    ["content-type", "application/x-www-form-urlencoded"],
+    ["accept", "application/json"],
+  ]);
   const secret = config.clientSecret()?.toString("utf8") ?? "";
   if (authentication === "basic_auth") {
     // RFC 6749 §2.3.1: both are form-encoded first. Envoy leaves that out, which matters to few characters only.

@@ -1,6 +1,8 @@
 // What a client is told when no host answers its request: status, text, flag and details as Envoy's router has them.
 import type { StreamResetReason } from "../../../codec/stream-codec.ts";
-import type { LocalReply } from "../../../http/filter.ts";
+import type { Cluster } from "../../../cluster/cluster.ts";
+import type { TryEnd } from "../../../http-connection-manager/stream-observer.ts";
+import type { HttpStream, LocalReply } from "../../../http/filter.ts";
 import { HeaderMap } from "../../../http/header-map.ts";
 import type { ResponseFlag } from "../../../http/response-flags.ts";
 
@@ -59,4 +61,26 @@ export function resetBeforeResponse(reason: StreamResetReason, detail: string, i
     details: `upstream_reset_before_response_started{${detail === "" ? reason : `${reason}|${detail}`}}`,
     ...(reason === "overflow" && { headers: new HeaderMap(["x-envoy-overloaded", "true"]) }),
   };
+}
+
+/** Answers for a host, which the cluster's counters show as an answer of its own (Envoy: `chargeUpstreamCode`). */
+export function answerInPlace(stream: HttpStream, cluster: Cluster, reply: LocalReply): void {
+  cluster.stats.answers.onAnswer(reply.status);
+  stream.sendLocalReply(reply);
+}
+
+// What observers are told of tries that ended without an answer for the client.
+
+/** Its answer asks for another try. */
+export function answeredTry(status: number): TryEnd {
+  return { status, flag: undefined, reason: undefined, isCanceled: true, isRetried: true };
+}
+
+export function resetTry(reason: StreamResetReason, isRetried: boolean): TryEnd {
+  const words = reason.replaceAll("_", " ");
+  return { status: 0, flag: flagOfReset[reason], reason: words, isCanceled: false, isRetried };
+}
+
+export function timedOutTry(isRetried: boolean): TryEnd {
+  return { status: 0, flag: "UT", reason: undefined, isCanceled: true, isRetried };
 }

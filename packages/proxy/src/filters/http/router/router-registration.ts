@@ -1,7 +1,6 @@
 // The router's row in the table of filters (extensions.filters.http.router.v3.Router).
 import { RouterSchema } from "@tulle/xds/envoy/extensions/filters/http/router/v3/router_pb";
 import { checkedMessage } from "../../../fields/checked-message.ts";
-import { noTracing } from "../../../fields/field-row.ts";
 import { decodeTypedConfig } from "../../../fields/typed-config.ts";
 import { counterGroup } from "../../../stats/stat-description.ts";
 import type { FilterRegistration } from "../filter-registration.ts";
@@ -10,9 +9,9 @@ import { createRouterFilter } from "./router-filter.ts";
 const routerMessage = checkedMessage(RouterSchema, {
   [RouterSchema.typeName]: {
     used: "suppress_envoy_headers respect_expected_rq_timeout",
+    warned: { start_child_span: "spawn_upstream_span of the connection manager has taken its place" },
     harmless: {
       dynamic_stats: "statistics only",
-      start_child_span: noTracing,
       suppress_grpc_request_failure_code_stats: "statistics only",
       reject_connect_request_early_data: "data after a CONNECT head waits for the answer",
     },

@@ -3,10 +3,9 @@
 import type { Cluster, Host, LoadBalancerContext } from "../../../cluster/cluster.ts";
 import type { RequestSender, StreamResetReason } from "../../../codec/stream-codec.ts";
 import { CallbackTimer, TimerEntry } from "../../../worker/timer-wheel.ts";
-import type { HttpStream } from "../../../http/filter.ts";
+import type { HttpStream, LocalReply } from "../../../http/filter.ts";
 import { BodyBlocks } from "../../../http/body-blocks.ts";
 import { isGrpc } from "../../../http/grpc-status.ts";
-import { setGrpcTimeout } from "../../../http/grpc-timeout.ts";
 import type { HeaderMap } from "../../../http/header-map.ts";
 import { isTunnelStart, type ResponseHead } from "../../../http/message.ts";
 import { responseFlags } from "../../../http/response-flags.ts";
@@ -17,16 +16,20 @@ import { protocolFor } from "../../../upstream/protocol-for.ts";
 import { UpstreamAttempt } from "../../../upstream/upstream-attempt.ts";
 import {
   flagOfReset,
+  answerInPlace,
   lastedTooLong,
   noCluster,
+  answeredTry,
   noHealthyHost,
   resetBeforeResponse,
+  resetTry,
   timedOut,
+  timedOutTry,
   unresolvedAuthority,
 } from "./failure-replies.ts";
 import { isIdempotent, type RetryDecision, RetryState } from "./retry-state.ts";
 import type { RouterFilterConfig } from "./router-config.ts";
-import { noTimeouts, takeTimeouts } from "./timeouts.ts";
+import { noTimeouts, takeTimeouts, tellTimeout } from "./timeouts.ts";
 
 /** Extends its own timer, that of the whole request. */
 export class RouterRequest extends TimerEntry implements LoadBalancerContext {
@@ -88,8 +91,6 @@ export class RouterRequest extends TimerEntry implements LoadBalancerContext {
     this.#try();
   }
 
-  // LoadBalancerContext
-
   get maxHostPicks(): number {
     return this.#retry?.maxHostPicks ?? 1;
   }
@@ -109,7 +110,7 @@ export class RouterRequest extends TimerEntry implements LoadBalancerContext {
     const host = cluster.loadBalancer.chooseHost(this.#retry?.avoidPreviousHosts === true ? this : undefined);
     if (host === undefined) {
       cluster.stats.noHealthyHosts.increment();
-      this.#stream.sendLocalReply(noHealthyHost);
+      answerInPlace(this.#stream, this.#cluster!, noHealthyHost);
       return;
     }
     this.#tryAt(host);
@@ -139,16 +140,14 @@ export class RouterRequest extends TimerEntry implements LoadBalancerContext {
   #tryAt(host: Host): void {
     const stream = this.#stream;
     const { info, request } = stream;
-    info.upstreamHost = host;
-    // What is logged of a connection is of the last try's.
-    info.upstreamLocalAddress = undefined;
-    info.upstreamTls = undefined;
+    info.triesUpstream(host);
     if (this.#action.autoHostRewrite && host.hostname !== "") {
       rewriteAuthority(request, host.hostname, this.#action.appendForwardedHost);
     }
     if (this.#action.includeRequestAttemptCount)
       request.headers.set("x-envoy-attempt-count", String(this.#attemptCount));
-    if (!this.#config.suppressEnvoyHeaders || this.#timeouts.tellsGrpc) this.#setExpectedTimeout();
+    const elapsedMs = this.#requestEndedMs > 0 ? stream.dataPath.turn.nowMs - this.#requestEndedMs : 0;
+    tellTimeout(request.headers, this.#timeouts, elapsedMs, this.#config.suppressEnvoyHeaders);
     stream.beginTry();
     const attempt = new UpstreamAttempt(this, this.#cluster!, host, stream.dataPath);
     this.#attempt = attempt;
@@ -160,20 +159,6 @@ export class RouterRequest extends TimerEntry implements LoadBalancerContext {
         attempt: this.#attemptCount,
       });
     }
-  }
-
-  // Tells the upstream how long we shall wait; what is left of the whole, for a later try.
-  #setExpectedTimeout(): void {
-    let expectedMs = this.#timeouts.perTryMs;
-    if (this.#timeouts.totalMs > 0) {
-      const elapsedMs = this.#requestEndedMs > 0 ? this.#stream.dataPath.turn.nowMs - this.#requestEndedMs : 0;
-      const leftMs = Math.max(1, Math.floor(this.#timeouts.totalMs - elapsedMs));
-      expectedMs = expectedMs > 0 ? Math.min(expectedMs, leftMs) : leftMs;
-    }
-    if (expectedMs === 0) return;
-    const { headers } = this.#stream.request;
-    if (!this.#config.suppressEnvoyHeaders) headers.set("x-envoy-expected-rq-timeout-ms", String(expectedMs));
-    if (this.#timeouts.tellsGrpc) setGrpcTimeout(headers, expectedMs);
   }
 
   onRequestData(chunk: Buffer, endStream: boolean): void {
@@ -226,8 +211,7 @@ export class RouterRequest extends TimerEntry implements LoadBalancerContext {
 
   onConnected(attempt: UpstreamAttempt, sender: RequestSender, connection: UpstreamConnection): void {
     const stream = this.#stream;
-    stream.info.upstreamLocalAddress = connection.localAddress;
-    stream.info.upstreamTls = connection.tls;
+    stream.info.connectedUpstream(connection, stream.dataPath.turn.nowMs);
     // The time for a connection has a limit of its own (connect_timeout).
     if (this.#requestEnded) attempt.armPerTryTimeout(this.#timeouts.perTryMs);
     const idleTimeoutMs = this.#action.retryPolicy?.perTryIdleTimeoutMs ?? 0;
@@ -255,8 +239,10 @@ export class RouterRequest extends TimerEntry implements LoadBalancerContext {
   onResponseHead(attempt: UpstreamAttempt, head: ResponseHead, endStream: boolean): void {
     const stream = this.#stream;
     const { info, dataPath } = stream;
+    info.heardUpstream("head", endStream, dataPath.turn.nowMs);
     const decision = this.#retry?.onResponse(head, this.#isUnprocessed(attempt.isStaleAnswer(head)));
     if (this.#repeats(attempt, decision)) {
+      stream.endTry(answeredTry(head.status));
       attempt.cancelForRetry();
       return;
     }
@@ -284,6 +270,7 @@ export class RouterRequest extends TimerEntry implements LoadBalancerContext {
 
   onResponseData(attempt: UpstreamAttempt, chunk: Buffer, endStream: boolean): void {
     const stream = this.#stream;
+    stream.info.heardUpstream("body", endStream, stream.dataPath.turn.nowMs);
     if (endStream && this.#isUpgraded && !this.#requestEnded) {
       // No message frames its end: the upstream closed on a client that had not finished (Envoy's flag for it).
       stream.info.responseFlags |= responseFlags.UC.bit;
@@ -317,8 +304,10 @@ export class RouterRequest extends TimerEntry implements LoadBalancerContext {
     const decision = this.#isUnprocessed(attempt.isStaleEnd(reason))
       ? this.#retry?.onReset("remote_refused_stream_reset", false)
       : this.#retry?.onReset(reason, attempt.sender !== undefined);
-    if (this.#repeats(attempt, decision)) return;
-    stream.sendLocalReply(resetBeforeResponse(reason, detail, this.#attemptCount > 1));
+    const isRetried = this.#repeats(attempt, decision);
+    stream.endTry(resetTry(reason, isRetried));
+    if (isRetried) return;
+    answerInPlace(this.#stream, this.#cluster!, resetBeforeResponse(reason, detail, this.#attemptCount > 1));
   }
 
   /** A try has taken too long as a whole, or gone without a sign for too long. */
@@ -332,23 +321,26 @@ export class RouterRequest extends TimerEntry implements LoadBalancerContext {
       stream.resetStream("UT", details);
       return;
     }
-    if (this.#repeats(attempt, this.#retry?.onReset("local_reset", true))) return;
-    stream.sendLocalReply(timedOut(details));
+    this.#repeatOrAnswer(attempt, timedOut(details));
   }
 
   onMaxDuration(attempt: UpstreamAttempt): void {
     attempt.cancel();
     // With the response's head it has been forgotten.
-    if (this.#repeats(attempt, this.#retry?.onReset("local_reset", true))) return;
-    this.#stream.sendLocalReply(lastedTooLong(this.#requestEnded));
+    this.#repeatOrAnswer(attempt, lastedTooLong(this.#requestEnded));
+  }
+
+  #repeatOrAnswer(attempt: UpstreamAttempt, reply: LocalReply): void {
+    const isRetried = this.#repeats(attempt, this.#retry?.onReset("local_reset", true));
+    this.#stream.endTry(timedOutTry(isRetried));
+    if (!isRetried) answerInPlace(this.#stream, this.#cluster!, reply);
   }
 
   /** The whole request has taken too long. */
   onTimeout(): void {
-    const { stats } = this.#cluster!;
-    stats.upstreamRequestTimeouts.increment();
+    this.#cluster!.stats.upstreamRequestTimeouts.increment();
     this.#attempt?.cancelForTimeout();
-    this.#stream.sendLocalReply(timedOut("response_timeout"));
+    answerInPlace(this.#stream, this.#cluster!, timedOut("response_timeout"));
   }
 
   // The application may have begun, or meant what it said, so that what is not idempotent is not sent twice (RFC 9110
@@ -390,9 +382,11 @@ export class RouterRequest extends TimerEntry implements LoadBalancerContext {
   /** The stream has ended: nothing goes on in its name. */
   abandon(): void {
     this.#abandoned = true;
-    const { timers } = this.#stream.dataPath;
-    timers.disarm(this);
-    if (this.#backOffTimer !== undefined) timers.disarm(this.#backOffTimer);
+    const { info, dataPath } = this.#stream;
+    if (this.#requestEnded && info.responseCodeDetails === "via_upstream")
+      this.#cluster!.stats.answers.onEnd(Math.max(0, dataPath.turn.nowMs - this.#requestEndedMs));
+    dataPath.timers.disarm(this);
+    if (this.#backOffTimer !== undefined) dataPath.timers.disarm(this.#backOffTimer);
     this.#retry?.release();
     this.#kept = this.#kept?.release();
     this.#attempt?.cancel();

@@ -37,7 +37,7 @@ test("a hanging host: four tries each cut at 2 s, four resets, 504 UT", async (t
   assert.match(answer, /^HTTP\/1\.1 504 Gateway Timeout\r\n/);
   assert.deepEqual(proxy.log, ["504 URX,UT upstream_per_try_timeout"]);
   const { stats } = cluster;
-  assert.equal(stats.upstreamRequestResets.value, 4);
+  assert.equal(stats.upstreamRequestLocalResets.value, 4);
   assert.equal(stats.upstreamRequestRetries.value, 3);
   assert.equal(stats.upstreamRequestRetryLimitExceeded.value, 1);
   assert.equal(stats.upstreamRequestsTotal.value, 4);
@@ -49,6 +49,51 @@ test("a hanging host: four tries each cut at 2 s, four resets, 504 UT", async (t
     () => "four closed connections",
   );
 });
+
+// The host was told in `grpc-timeout` how long the try may last, and its clock may strike first.
+for (const [name, afterMs, isRepeated] of [
+  ["as a try's time ends is its time-out", 1990, true],
+  ["long before is the host's answer", 1900, false],
+] as const) {
+  test(`DEADLINE_EXCEEDED ${name}`, async (t) => {
+    const clock = new ManualClock();
+    const hosts: net.Socket[] = [];
+    const backend = await runBackend(t, (socket) => void hosts.push(socket));
+    const cluster = handBuiltCluster("c", [backend.port]);
+    const policy = retryPolicy(bit.reset, 1, { perTryTimeoutMs: 2000 });
+    const routes = {
+      "/": forwardTo(cluster, { retryPolicy: policy, timeoutMs: 0, grpcTimeout: { maxMs: 0, offsetMs: 0 } }),
+    };
+    const proxy = await runProxy(t, { routes, clock });
+    const client = await Client.connect(t, proxy.port);
+    client.send(get("/", "content-type: application/grpc\r\n"));
+    await until(
+      () => backend.seen.length === 1,
+      () => "the first try",
+    );
+    assert.match(backend.seen[0]!, /grpc-timeout: 2000m\r\n/);
+    clock.advance(afterMs);
+    hosts[0]!.write("HTTP/1.1 200 OK\r\ncontent-type: application/grpc\r\ngrpc-status: 4\r\ncontent-length: 0\r\n\r\n");
+    if (isRepeated) {
+      await until(
+        () => {
+          clock.advance(5);
+          return hosts.length === 2;
+        },
+        () => "the second try",
+      );
+      hosts[1]!.write(ok);
+    }
+    const answer = await client.receive(isRepeated ? /ok$/ : /\r\n\r\n/);
+    assert.equal(/grpc-status: 4/.test(answer), !isRepeated);
+    assert.deepEqual(proxy.log, ["200 - via_upstream"]);
+    const { upstreamRequestPerTryTimeouts, upstreamRequestRetrySuccess, upstreamRequestsActive } = cluster.stats;
+    assert.deepEqual(
+      [upstreamRequestPerTryTimeouts.value, upstreamRequestRetrySuccess.value, upstreamRequestsActive.value],
+      isRepeated ? [1, 1, 0] : [0, 0, 0],
+    );
+  });
+}
 
 test("the whole request's time-out cuts a try and gives 504 UT", async (t) => {
   const clock = new ManualClock();

@@ -1,6 +1,6 @@
 // The time-outs of one request, from its route and from the headers by which a trusted client may change them (Envoy:
 // `FilterUtility::finalTimeout`). The headers are taken off on the way.
-import { type GrpcTimeoutRule, grpcTimeoutMs, lessOffset } from "../../../http/grpc-timeout.ts";
+import { type GrpcTimeoutRule, grpcTimeoutMs, lessOffset, setGrpcTimeout } from "../../../http/grpc-timeout.ts";
 import type { HeaderMap } from "../../../http/header-map.ts";
 import type { RequestHead } from "../../../http/message.ts";
 import type { ForwardAction } from "../../../route/route-table.ts";
@@ -52,4 +52,22 @@ function boundedGrpcTimeoutMs(headers: HeaderMap, rule: GrpcTimeoutRule): number
 
 function milliseconds(text: string | undefined): number | undefined {
   return text !== undefined && /^\d{1,12}$/.test(text) ? Number(text) : undefined;
+}
+
+/** Tells the upstream how long we shall wait; what is left of the whole, for a later try. */
+export function tellTimeout(
+  headers: HeaderMap,
+  { perTryMs, totalMs, tellsGrpc }: RequestTimeouts,
+  elapsedMs: number,
+  suppressEnvoyHeaders: boolean,
+): void {
+  if (suppressEnvoyHeaders && !tellsGrpc) return;
+  let expectedMs = perTryMs;
+  if (totalMs > 0) {
+    const leftMs = Math.max(1, Math.floor(totalMs - elapsedMs));
+    expectedMs = expectedMs > 0 ? Math.min(expectedMs, leftMs) : leftMs;
+  }
+  if (expectedMs === 0) return;
+  if (!suppressEnvoyHeaders) headers.set("x-envoy-expected-rq-timeout-ms", String(expectedMs));
+  if (tellsGrpc) setGrpcTimeout(headers, expectedMs);
 }

@@ -5,6 +5,8 @@ import { MetricRegistry } from "@tulle/telemetry";
 import type { TlsInfo } from "../../../tls/tls-info.ts";
 import { finishedHandshake } from "../../../testing/finished-handshake.ts";
 import { StreamInfo } from "../../../http/stream-info.ts";
+import { ManualClock } from "../../../testing/manual-clock.ts";
+import { rotationOf } from "../../http/istio-stats/rotation.ts";
 import { unknownWorkload } from "../../http/istio-stats/workload-labels.ts";
 import { IstioTcpStatsFilter } from "./istio-tcp-stats-filter.ts";
 
@@ -53,7 +55,9 @@ for (const { name, reporter, downstream, upstream, expected } of table) {
     info.downstreamTls = downstream;
     info.upstreamTls = upstream;
     info.bytesSent = 5;
-    const filter = new IstioTcpStatsFilter({ metrics, reporter, own: unknownWorkload });
+    const rotation = rotationOf(metrics, new ManualClock());
+    const settings = { reportIntervalMs: 5000, overrides: undefined, rotation };
+    const filter = new IstioTcpStatsFilter({ metrics, reporter, own: unknownWorkload, ...settings });
     filter.onTcpSession(info, "opened");
     filter.onTcpSession(info, "closed");
     const sent = [...metrics.allSeries()].filter((one) => one.name === "istio_tcp_sent_bytes_total");

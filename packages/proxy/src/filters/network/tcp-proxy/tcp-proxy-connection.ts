@@ -24,9 +24,6 @@ import { endSession, reportSession } from "./tcp-session-account.ts";
  */
 type State = "connecting" | "open" | "flushing" | "closed";
 
-/** Time between two reports of a long connection (Istio: tcp_reporting_duration). */
-const reportIntervalMs = 5000;
-
 export class TcpProxyConnection implements DownstreamConnection, TcpConnectionOwner {
   readonly #settings: TcpProxySettings;
   readonly #options: DownstreamConnectionOptions;
@@ -36,7 +33,7 @@ export class TcpProxyConnection implements DownstreamConnection, TcpConnectionOw
   readonly #output: SocketOutput;
   readonly #idleTimer = new CallbackTimer(() => this.#onIdleTimer());
   readonly #durationTimer = new CallbackTimer(() => this.#onMaxDuration());
-  readonly #reportTimer = new CallbackTimer(() => this.#onReportTimer());
+  readonly #reportTimer = new CallbackTimer(() => this.#report("continues"));
   #state: State = "connecting";
   #cluster: Cluster | undefined = undefined;
   #upstream: TcpConnection | undefined = undefined;
@@ -153,7 +150,7 @@ export class TcpProxyConnection implements DownstreamConnection, TcpConnectionOw
     host.activeRequests += 1;
     this.#touch();
     this.#armIdleTimer(this.#settings.idleTimeoutMs);
-    if (reportSession(this.#options, this.#info, "opened")) this.#armReportTimer();
+    this.#report("opened");
     for (const chunk of this.#early.splice(0)) this.#upstream!.write(chunk);
     if (this.#clientHasEnded) this.#upstream!.end();
     this.#readIfThereIsRoom();
@@ -279,14 +276,10 @@ export class TcpProxyConnection implements DownstreamConnection, TcpConnectionOw
     this.destroy();
   }
 
-  #armReportTimer(): void {
+  #report(phase: "opened" | "continues"): void {
     const { timers, turn } = this.#options.dataPath;
-    timers.arm(this.#reportTimer, reportIntervalMs, turn.nowMs);
-  }
-
-  #onReportTimer(): void {
-    reportSession(this.#options, this.#info, "continues");
-    this.#armReportTimer();
+    const againAfterMs = reportSession(this.#options, this.#info, phase);
+    if (againAfterMs !== undefined) timers.arm(this.#reportTimer, againAfterMs, turn.nowMs);
   }
 
   // The end

@@ -8,15 +8,22 @@ import type { TcpProxySettings } from "./tcp-proxy-settings.ts";
 
 type SessionOptions = Pick<DownstreamConnectionOptions, "info" | "dataPath" | "networkFilters">;
 
-/** Whether anybody listens. */
-export function reportSession({ networkFilters }: SessionOptions, info: StreamInfo, phase: TcpPhase): boolean {
-  let isHeard = false;
+/** Istio's: tcp_reporting_duration. */
+const defaultReportIntervalMs = 5000;
+
+/** After how long those who listen are to be told again; undefined where nobody does. */
+export function reportSession(
+  { networkFilters }: SessionOptions,
+  info: StreamInfo,
+  phase: TcpPhase,
+): number | undefined {
+  let intervalMs: number | undefined;
   for (const filter of networkFilters) {
     if (filter.onTcpSession === undefined) continue;
     filter.onTcpSession(info, phase);
-    isHeard = true;
+    intervalMs = Math.min(intervalMs ?? Infinity, filter.reportIntervalMs ?? defaultReportIntervalMs);
   }
-  return isHeard;
+  return intervalMs;
 }
 
 export function endSession(settings: TcpProxySettings, options: SessionOptions, info: StreamInfo): void {

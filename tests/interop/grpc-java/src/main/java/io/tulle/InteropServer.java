@@ -13,11 +13,12 @@ public final class InteropServer {
   public static void main(String[] args) throws Exception {
     var executor = Executors.newSingleThreadScheduledExecutor();
     var tests = ServerInterceptors.intercept(new TestServiceImpl(executor), TestServiceImpl.interceptors());
+    var refusing = ServerInterceptors.intercept(tests, new Refusals());
     var server =
         NettyServerBuilder.forAddress(new InetSocketAddress(args[0], Integer.parseInt(args[1])))
             // For very_large_request.
             .maxInboundMessageSize(16 * 1024 * 1024)
-            .addService(tests)
+            .addService(refusing)
             .addService(new HealthStatusManager().getHealthService())
             .addService(ProtoReflectionServiceV1.newInstance())
             .build()

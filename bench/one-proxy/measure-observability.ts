@@ -1,0 +1,44 @@
+// What a request costs more when it is told of: by nothing at first, then by an access log, Istio's metrics and a share
+// of traces. A stock Envoy has no metrics of Istio's.
+import { markdownTable } from "../measure/markdown-table.ts";
+import { median } from "../measure/median.ts";
+import type { ScenarioOptions, ScenarioResult } from "../scenario.ts";
+import type { Observed } from "./bootstrap.ts";
+import { envoyAndTulle } from "./contestants.ts";
+import { type Measured, runWork } from "./run-work.ts";
+import { http1Request } from "./work.ts";
+
+const enoughWarmth = { seconds: 4, requests: 60_000 };
+
+const steps: readonly (Observed & { readonly title: string })[] = [
+  { title: "nothing", hasLogAndMetrics: false, tracedPercent: 0 },
+  { title: "log and metrics", hasLogAndMetrics: true, tracedPercent: 0 },
+  { title: "and 1 % of traces", hasLogAndMetrics: true, tracedPercent: 1 },
+  { title: "and all traces", hasLogAndMetrics: true, tracedPercent: 100 },
+];
+
+export async function measureObservability(options: ScenarioOptions): Promise<ScenarioResult> {
+  const wanted = envoyAndTulle(options.trees).filter(({ name }) => options.proxies?.includes(name) ?? true);
+  const names = wanted.map(({ name }) => name);
+  // All in one run, one after the other: what is compared is a few microseconds.
+  const all = steps.flatMap((step) =>
+    envoyAndTulle(options.trees, step)
+      .filter(({ name }) => names.includes(name))
+      .map((each) => ({ ...each, name: `${each.name}, ${step.title}` })),
+  );
+  const measured = await runWork(http1Request, enoughWarmth, options, all);
+  return { markdown: table(names, measured), data: { seconds: options.seconds, measured } };
+}
+
+/** Medians; behind the first, the median of what each round of a step adds to it. */
+function table(names: readonly string[], measured: readonly Measured[]): string {
+  const rows = names.map((name) => {
+    const [first = [], ...others] = steps.map(({ title }) => {
+      const { rounds } = measured.find((one) => one.name === `${name}, ${title}`)!;
+      return rounds.map(({ cpuMicrosecondsPerRequest }) => cpuMicrosecondsPerRequest);
+    });
+    const added = others.map((costs) => `+ ${median(costs.map((cost, round) => cost - first[round]!)).toFixed(1)}`);
+    return [name, median(first).toFixed(1), ...added];
+  });
+  return markdownTable(["CPU µs/request", ...steps.map(({ title }) => title)], rows);
+}

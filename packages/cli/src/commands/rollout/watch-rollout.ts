@@ -1,0 +1,71 @@
+// `tulle rollout watch`: on a terminal a picture that is drawn anew when something has changed, elsewhere one line a
+// change; until the Rollout has ended.
+import { setTimeout as delay } from "node:timers/promises";
+import type { Command } from "commander";
+import type { RolloutView } from "@tulle/config/api";
+import { CommandFailure, exitCodes } from "../../command/command-failure.ts";
+import type { CommandContext } from "../../command/command-module.ts";
+import { addExamples, wholeNumber } from "../../command/command-options.ts";
+import { rolloutName } from "./rollout-name.ts";
+import { rolloutPicture } from "./rollout-picture.ts";
+import { addRolloutArgument, failure, findRollout, readRollout, type RolloutOptions } from "./rollouts.ts";
+
+const pollMs = 300;
+/** How long a control plane may be away, which starts again by itself. */
+const patienceMs = 30_000;
+
+type WatchOptions = RolloutOptions & { readonly timeout?: number };
+
+export function registerWatch(watch: Command, context: CommandContext): void {
+  addRolloutArgument(watch)
+    .description("A live picture of a Rollout's steps and evidence, until it has ended: 0 completed, 1 aborted.")
+    .option("--timeout <seconds>", "longest time", wholeNumber(1, 604_800));
+  addExamples(watch, [["tulle rollout watch catalog --timeout 600", "in a pipeline: one line a change"]]);
+  watch.action((words: readonly string[], options: WatchOptions) => watchRollout(rolloutName(words), options, context));
+}
+
+async function watchRollout(text: string, options: WatchOptions, context: CommandContext): Promise<void> {
+  const found = await findRollout(text, options, context);
+  const show = context.isTerminal ? drawing(context) : telling(context);
+  const deadline = performance.now() + (options.timeout ?? Number.POSITIVE_INFINITY) * 1000;
+  let answeredAt = performance.now();
+  for (;;) {
+    const view = await readRollout(found).catch((error: unknown) => {
+      const isAway = error instanceof CommandFailure && error.exitCode === exitCodes.noInstance;
+      if (!isAway || performance.now() > answeredAt + patienceMs) throw error;
+      return undefined;
+    });
+    if (view !== undefined) {
+      answeredAt = performance.now();
+      show(view);
+      if (view.phase === "Completed") return;
+      if (view.phase === "Aborted") throw failure(view);
+    }
+    if (performance.now() > deadline) throw new CommandFailure(`rollout/${found.name} has not ended in that time`);
+    await delay(pollMs);
+  }
+}
+
+/** What stands there already is not written again. */
+function drawing(context: CommandContext): (view: RolloutView) => void {
+  let drawn: readonly string[] = [];
+  return (view) => {
+    const lines = rolloutPicture(view, context);
+    if (lines.join("\n") === drawn.join("\n")) return;
+    if (drawn.length > 0) context.eraseLines(drawn.length);
+    context.stdout(`${lines.join("\n")}\n`);
+    drawn = lines;
+  };
+}
+
+/** Seconds of a pause that runs out are no change. */
+function telling(context: CommandContext): (view: RolloutView) => void {
+  let told: ReadonlySet<string> = new Set();
+  return ({ history, phase, message }) => {
+    const now = `${phase}: ${message}`;
+    const isCountdown = /for \d+ (?:s|min|h) more$/.test(now);
+    const lines = [...history.map(({ at, text }) => `${at} ${text}`), ...(isCountdown ? [] : [now])];
+    for (const line of lines) if (!told.has(line)) context.stdout(`${line}\n`);
+    told = new Set(lines);
+  };
+}

@@ -1,0 +1,39 @@
+/** Formats of access logs: which no proxy would take, and where queries stand in them. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { formatProblem, withoutSecretQueries } from "./log-format.ts";
+
+const refused: readonly (readonly [string, RegExp])[] = [
+  ["50 % off", /position 3/],
+  ["%RESPONSE_CODE", /position 0/],
+  ["%RESPONSE_COD%", /did you mean %RESPONSE_CODE%/],
+  ["%REQ%", /needs a name/],
+  ["%REQ()%", /needs a name/],
+  ["%PROTOCOL(a)%", /takes nothing/],
+];
+
+for (const [text, problem] of refused) {
+  test(`refused: ${text}`, () => assert.match(formatProblem(text) ?? "", problem));
+}
+
+const taken = ["", "100%%", "%REQ(X-A?B):12%", "%START_TIME(%Y)%", "%CEL(size(request.path))%", "%PATH(NQ:ORIG)%"];
+
+for (const text of taken) {
+  test(`taken: ${text}`, () => assert.equal(formatProblem(text), undefined));
+}
+
+const redacted: readonly (readonly [string, string])[] = [
+  ["%REQ(X-ENVOY-ORIGINAL-PATH?:PATH)%", "%REQ_WITHOUT_QUERY(X-ENVOY-ORIGINAL-PATH?:PATH)%"],
+  ["a %REQUEST_HEADER(Referer):20% %%", "a %REQ_WITHOUT_QUERY(Referer):20% %%"],
+  ["%REQ(X-A?:path)%", "%REQ_WITHOUT_QUERY(X-A?:path)%"],
+  ["%PATH% %PATH(WQ:PATH)%", "%REQ_WITHOUT_QUERY(X-ENVOY-ORIGINAL-PATH?:PATH)% %REQ_WITHOUT_QUERY(:PATH)%"],
+  ["%QUERY_PARAM(Code)% %QUERY_PARAM(page)%", "redacted %QUERY_PARAM(page)%"],
+  ["%PATH(NQ)% %REQ(USER-AGENT)% %RESP(LOCATION)%", "%PATH(NQ)% %REQ(USER-AGENT)% %RESP(LOCATION)%"],
+];
+
+for (const [text, expected] of redacted) {
+  test(`without secrets: ${text}`, () => {
+    assert.equal(withoutSecretQueries(text, ["code"]), expected);
+    assert.equal(withoutSecretQueries(text, []), text);
+  });
+}

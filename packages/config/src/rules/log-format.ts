@@ -1,0 +1,129 @@
+/**
+ * Format strings of Envoy's (docs: access_log/usage, "Command operators"), as far as they have to be known before a
+ * proxy sees them: a proxy refuses a listener as a whole for one operator that it does not know.
+ */
+import { nearestName } from "../findings/nearest-name.ts";
+import type { Format } from "../schema/formats.ts";
+
+/** What stands between the parentheses. */
+type Inputs = "needed" | "possible" | "none";
+
+const words = (text: string): readonly string[] => text.trim().split(/\s+/);
+
+const addressParts = (side: string): readonly string[] =>
+  ["ADDRESS", "ADDRESS_WITHOUT_PORT", "PORT"].map((part) => `${side}_${part}`);
+const byteCounts = (side: string): readonly string[] =>
+  ["WIRE_BYTES", "HEADER_BYTES", "DECOMPRESSED_HEADER_BYTES"].flatMap((what) => [
+    `${side}_${what}_SENT`,
+    `${side}_${what}_RECEIVED`,
+  ]);
+
+const operators: ReadonlyMap<string, Inputs> = new Map<string, Inputs>([
+  ...words(
+    `REQ RESP TRAILER REQUEST_HEADER RESPONSE_HEADER RESPONSE_TRAILER REQ_WITHOUT_QUERY QUERY_PARAM DYNAMIC_METADATA
+    CLUSTER_METADATA UPSTREAM_METADATA METADATA FILTER_STATE UPSTREAM_FILTER_STATE ENVIRONMENT COMMON_DURATION CEL`,
+  ).map((name) => [name, "needed"] as const),
+  ...words(
+    `START_TIME START_TIME_LOCAL EMIT_TIME EMIT_TIME_LOCAL GRPC_STATUS PATH DOWNSTREAM_PEER_CERT_V_START
+    DOWNSTREAM_PEER_CERT_V_END UPSTREAM_PEER_CERT_V_START UPSTREAM_PEER_CERT_V_END`,
+  ).map((name) => [name, "possible"] as const),
+  ...[
+    ...words(
+      `PROTOCOL RESPONSE_CODE RESPONSE_CODE_DETAILS RESPONSE_FLAGS RESPONSE_FLAGS_LONG CONNECTION_TERMINATION_DETAILS
+      REQUEST_HEADERS_BYTES RESPONSE_HEADERS_BYTES RESPONSE_TRAILERS_BYTES BYTES_RETRANSMITTED PACKETS_RETRANSMITTED
+      TLS_JA4_FINGERPRINT CUSTOM_FLAGS BYTES_RECEIVED BYTES_SENT DURATION REQUEST_DURATION REQUEST_TX_DURATION RESPONSE_DURATION RESPONSE_TX_DURATION
+      DOWNSTREAM_HANDSHAKE_DURATION ROUNDTRIP_DURATION UPSTREAM_CONNECTION_POOL_READY_DURATION ROUTE_NAME HOSTNAME
+      UNIQUE_ID REQUESTED_SERVER_NAME CONNECTION_ID STREAM_ID TRACE_ID GRPC_STATUS_NUMBER LOCAL_REPLY_BODY
+      VIRTUAL_CLUSTER_NAME ACCESS_LOG_TYPE FILTER_CHAIN_NAME TLS_JA3_FINGERPRINT UPSTREAM_HOST UPSTREAM_HOST_NAME
+      UPSTREAM_HOST_NAME_WITHOUT_PORT UPSTREAM_CLUSTER UPSTREAM_CLUSTER_RAW UPSTREAM_PROTOCOL UPSTREAM_CONNECTION_ID
+      UPSTREAM_TRANSPORT_FAILURE_REASON UPSTREAM_REQUEST_ATTEMPT_COUNT DOWNSTREAM_TRANSPORT_FAILURE_REASON`,
+    ),
+    ...["DOWNSTREAM_REMOTE", "DOWNSTREAM_DIRECT_REMOTE", "DOWNSTREAM_LOCAL", "DOWNSTREAM_DIRECT_LOCAL"].flatMap(
+      addressParts,
+    ),
+    ...["UPSTREAM_REMOTE", "UPSTREAM_LOCAL"].flatMap(addressParts),
+    ...["UPSTREAM", "DOWNSTREAM"].flatMap(byteCounts),
+    ...["UPSTREAM", "DOWNSTREAM"].flatMap((side) =>
+      words(
+        `TLS_CIPHER TLS_VERSION TLS_SESSION_ID PEER_SUBJECT PEER_ISSUER PEER_CERT PEER_URI_SAN PEER_DNS_SAN PEER_IP_SAN
+        LOCAL_URI_SAN LOCAL_DNS_SAN LOCAL_IP_SAN TLS_GROUP LOCAL_CLOSE_REASON DETECTED_CLOSE_TYPE`,
+      ).map((what) => `${side}_${what}`),
+    ),
+    ...words(
+      `PEER_EMAIL_SAN PEER_OTHERNAME_SAN PEER_SERIAL PEER_FINGERPRINT_256 PEER_FINGERPRINT_1 PEER_CHAIN_FINGERPRINTS_256
+      PEER_CHAIN_FINGERPRINTS_1 PEER_CHAIN_SERIALS PEER_ISSUER_FINGERPRINT_256 PEER_ISSUER_SERIAL LOCAL_EMAIL_SAN
+      LOCAL_OTHERNAME_SAN LOCAL_SUBJECT CX_RTT LOCAL_ADDRESS_ENDPOINT_ID DIRECT_LOCAL_ADDRESS_ENDPOINT_ID`,
+    ).map((what) => `DOWNSTREAM_${what}`),
+    ...words(
+      `HOSTS_ATTEMPTED HOSTS_ATTEMPTED_WITHOUT_PORT HOST_NAMES_ATTEMPTED HOST_NAMES_ATTEMPTED_WITHOUT_PORT
+      CONNECTION_IDS_ATTEMPTED SERVER_NAME REMOTE_ADDRESS_ENDPOINT_ID`,
+    ).map((what) => `UPSTREAM_${what}`),
+  ].map((name) => [name, "none"] as const),
+]);
+
+/** What reads a request's metadata in its own words may hold parentheses (CEL). */
+const operator = /%(?:%|([A-Z][A-Z0-9_]*)(\(((?:[^()]|\([^()]*\))*)\))?(?::(\d+))?%)/y;
+
+export interface FormatOperator {
+  readonly name: string;
+  readonly inputs: string | undefined;
+  readonly length: string | undefined;
+}
+
+/** What `replace` makes of each operator; undefined leaves it as it is. The text is one that `formatProblem` takes. */
+export function mapOperators(text: string, replace: (operator: FormatOperator) => string | undefined): string {
+  return text.replace(new RegExp(operator.source, "g"), (all: string, ...groups: (string | undefined)[]) => {
+    const [name, , inputs, length] = groups;
+    return name === undefined ? all : (replace({ name, inputs, length }) ?? all);
+  });
+}
+
+/** What is wrong with a format string; undefined when a proxy can take it. */
+export function formatProblem(text: string): string | undefined {
+  for (let at = text.indexOf("%"); at !== -1; at = text.indexOf("%", at)) {
+    operator.lastIndex = at;
+    const found = operator.exec(text);
+    if (found === null) return `there is no operator at position ${at}: it is written %OPERATOR%, and % itself %%`;
+    at = operator.lastIndex;
+    const [, name, inputs, within] = found;
+    if (name === undefined) continue;
+    const takes = operators.get(name);
+    if (takes === undefined) {
+      const nearest = nearestName(name, [...operators.keys()]);
+      return `%${name}% is no operator${nearest === undefined ? "" : `; did you mean %${nearest}%?`}`;
+    }
+    if (takes === "needed" && (within ?? "") === "") return `%${name}% needs a name in parentheses`;
+    if (takes === "none" && inputs !== undefined) return `%${name}% takes nothing in parentheses`;
+  }
+  return undefined;
+}
+
+export const logFormat: Format = {
+  name: "format",
+  description: "text with Envoy's command operators, such as %RESPONSE_CODE%",
+  check: formatProblem,
+};
+
+/** Headers whose values hold queries. */
+const withQuery: ReadonlySet<string> = new Set([":path", "x-envoy-original-path", "referer"]);
+
+/**
+ * The format with queries only by `REQ_WITHOUT_QUERY`, which Tulle's proxy writes out with the values of `parameters`
+ * (in lower case) left out, and Envoy without the query.
+ */
+export function withoutSecretQueries(text: string, parameters: readonly string[]): string {
+  if (parameters.length === 0) return text;
+  const within = ({ length }: FormatOperator): string => (length === undefined ? "" : `:${length}`);
+  return mapOperators(text, (each) => {
+    const { name, inputs = "" } = each;
+    if (name === "REQ" || name === "REQUEST_HEADER") {
+      const isSecret = inputs.split("?").some((header) => withQuery.has(header.trim().toLowerCase()));
+      return isSecret ? `%REQ_WITHOUT_QUERY(${inputs})${within(each)}%` : undefined;
+    }
+    if (name === "PATH" && !inputs.startsWith("NQ")) {
+      const header = { ORIG: "X-ENVOY-ORIGINAL-PATH", PATH: ":PATH" }[inputs.split(":")[1] ?? ""];
+      return `%REQ_WITHOUT_QUERY(${header ?? "X-ENVOY-ORIGINAL-PATH?:PATH"})${within(each)}%`;
+    }
+    return name === "QUERY_PARAM" && parameters.includes(inputs.toLowerCase()) ? "redacted" : undefined;
+  });
+}

@@ -1,0 +1,71 @@
+// Metrics of pods that answer well, badly and not at all. Each stands on an address of its own, at Istio's port.
+import assert from "node:assert/strict";
+import { createServer, type RequestListener } from "node:http";
+import { once } from "node:events";
+import { test } from "node:test";
+import { freeAddressBlock } from "../../../../tests/tools/processes.ts";
+import { readProxyMetrics } from "./read-proxy-metrics.ts";
+
+const rows: readonly {
+  readonly name: string;
+  readonly answer: RequestListener;
+  readonly expected: readonly string[] | undefined;
+}[] = [
+  {
+    name: "the wanted lines, the last one without an end",
+    answer: (_request, response) => {
+      response.write("a 1\nwan");
+      setImmediate(() => response.end("ted 2\nb 3\nwanted 4"));
+    },
+    expected: ["wanted 2", "wanted 4"],
+  },
+  {
+    name: "another status",
+    answer: (_request, response) => response.writeHead(503).end("wanted 1\n"),
+    expected: undefined,
+  },
+  {
+    name: "redirected",
+    answer: (_request, response) => response.writeHead(302, { location: "/elsewhere" }).end(),
+    expected: undefined,
+  },
+  {
+    name: "cut short",
+    answer: (_request, response) => {
+      response.writeHead(200, { "content-length": "100" });
+      response.write("wanted 1\n", () => response.destroy());
+    },
+    expected: undefined,
+  },
+  {
+    name: "without an end",
+    answer: (_request, response) => {
+      const chunk = "wanted 1\n".repeat(10_000);
+      const more = (): void => {
+        while (!response.destroyed && response.write(chunk));
+      };
+      response.on("drain", more);
+      more();
+    },
+    expected: undefined,
+  },
+];
+
+for (const { name, answer, expected } of rows) {
+  test(name, async () => {
+    const address = `${await freeAddressBlock()}.1`;
+    const server = createServer(answer).listen(15_020, address);
+    await once(server, "listening");
+    try {
+      assert.deepEqual(await readProxyMetrics(address, (line) => line.startsWith("wanted")), expected);
+    } finally {
+      server.closeAllConnections();
+      server.close();
+    }
+  });
+}
+
+test("nobody", async () => {
+  const address = `${await freeAddressBlock()}.1`;
+  assert.equal(await readProxyMetrics(address, () => true), undefined);
+});

@@ -1,0 +1,260 @@
+// The names of statistics beside a stock Envoy's, after the same row of events on both: what Envoy has and this proxy
+// has not, and the other way round, is listed here, each with its reason.
+import assert from "node:assert/strict";
+import http from "node:http";
+import http2 from "node:http2";
+import net from "node:net";
+import tls from "node:tls";
+import { once } from "node:events";
+import { after, before, test } from "node:test";
+import { type TestCertificate, testCertificate } from "../../../../tests/tools/certificates.ts";
+import { waitFor } from "../../../../tests/tools/processes.ts";
+import { extension, http2Options, loopback, router, staticCluster } from "../testing/envoy-json.ts";
+import { type Side, type Sides, startSides } from "../testing/parity-pair.ts";
+
+const route = (prefix: string, action: object) => ({ match: { prefix }, route: action });
+const manager = (prefix: string, more: object = {}) => ({
+  name: "envoy.filters.network.http_connection_manager",
+  typed_config: {
+    "@type": extension("filters.network.http_connection_manager.v3.HttpConnectionManager"),
+    stat_prefix: prefix,
+    route_config: {
+      name: prefix,
+      virtual_hosts: [
+        {
+          name: "all",
+          domains: ["*"],
+          routes: [
+            route("/retry", { cluster: "flaky", retry_policy: { retry_on: "5xx", num_retries: 1 } }),
+            route("/slow", { cluster: "app", timeout: "0.2s" }),
+            route("/dead", { cluster: "dead" }),
+            route("/two", { cluster: "two" }),
+            route("/app", { cluster: "app" }),
+          ],
+        },
+      ],
+    },
+    http_filters: [router],
+    ...more,
+  },
+});
+
+function bootstrap(certificate: TestCertificate, port: number, twoPort: number) {
+  const inline = (inline_string: string) => ({ inline_string });
+  const transport_socket = {
+    name: "envoy.transport_sockets.tls",
+    typed_config: {
+      "@type": extension("transport_sockets.tls.v3.DownstreamTlsContext"),
+      common_tls_context: {
+        tls_certificates: [
+          { certificate_chain: inline(certificate.certificate), private_key: inline(certificate.key) },
+        ],
+      },
+    },
+  };
+  const listener = (name: string, filter: object, more: object = {}) => ({
+    name,
+    address: loopback(0),
+    filter_chains: [{ filters: [filter], ...more }],
+  });
+  const tcp = { "@type": extension("filters.network.tcp_proxy.v3.TcpProxy"), stat_prefix: "raw", cluster: "app" };
+  return JSON.stringify({
+    node: { id: "sidecar~127.0.0.1~a.b~b.svc.cluster.local", cluster: "a.b" },
+    admin: { address: loopback(0) },
+    static_resources: {
+      listeners: [
+        listener("web", manager("web")),
+        listener("secure", manager("secure"), { transport_socket }),
+        listener("raw", { name: "envoy.filters.network.tcp_proxy", typed_config: tcp }),
+      ],
+      clusters: [
+        staticCluster("app", [port]),
+        staticCluster("flaky", [port], { outlier_detection: { consecutive_5xx: 1, max_ejection_percent: 100 } }),
+        staticCluster("dead", [1], { connect_timeout: "1s" }),
+        staticCluster("two", [twoPort], { typed_extension_protocol_options: http2Options }),
+      ],
+    },
+  });
+}
+
+function backEnd(): http.Server {
+  return http.createServer((request, response) => {
+    if (request.url === "/slow") return;
+    response.statusCode = request.url === "/retry" ? 503 : 200;
+    response.end("ok");
+  });
+}
+
+async function get(port: number, path: string, options?: tls.ConnectionOptions): Promise<void> {
+  const socket =
+    options === undefined ? net.connect(port, "127.0.0.1") : tls.connect({ port, host: "127.0.0.1", ...options });
+  socket.write(`GET ${path} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n`);
+  socket.resume();
+  await once(socket, "close");
+}
+
+async function getHttp2(port: number): Promise<void> {
+  const session = http2.connect(`http://127.0.0.1:${port}`);
+  const stream = session.request({ ":path": "/two" });
+  stream.resume().end();
+  await once(stream, "close");
+  session.close();
+  await once(session, "close");
+}
+
+async function events({ ports }: Side): Promise<void> {
+  const web = ports.get("web")!;
+  for (const path of ["/app", "/retry", "/slow", "/dead", "/none", "/two"]) await get(web, path);
+  await getHttp2(web);
+  await get(ports.get("secure")!, "/app", { rejectUnauthorized: false });
+  await get(ports.get("raw")!, "/app");
+}
+
+async function page(side: Side, target: string): Promise<string> {
+  return await (await fetch(`http://127.0.0.1:${side.adminPort}${target}`)).text();
+}
+
+async function names(side: Side): Promise<ReadonlySet<string>> {
+  const lines = (await page(side, "/stats")).split("\n").filter((line) => line !== "");
+  return new Set(lines.map((line) => line.slice(0, line.indexOf(": ")).replace(/127\.0\.0\.1_\d+/, "ADDRESS")));
+}
+
+async function families(side: Side): Promise<ReadonlySet<string>> {
+  const lines = (await page(side, "/stats/prometheus")).split("\n").filter((line) => line.startsWith("envoy_"));
+  return new Set(
+    lines.map((line) => {
+      const [name = ""] = line.split(/[{ ]/, 1);
+      const labels = [...line.matchAll(/([a-z_]+)="/g)].map(([, label]) => label!).sort();
+      return `${name}{${labels.join(",")}}`;
+    }),
+  );
+}
+
+type Difference = readonly [names: RegExp, why: string];
+
+const notBuilt = "not built";
+const needsNone = "there is nothing of the kind here";
+
+/** What Envoy has alone. */
+const missing: readonly Difference[] = [
+  [/^listener\.admin\.|^http\.admin\./, "the admin interface is no listener of the mesh"],
+  [/^http\.async-client\./, "calls of filters count at their clusters alone"],
+  [
+    /\.worker_0\.|\.main_thread\.|^(server|main_thread|workers)\..*watchdog|workers_(started|pinned)/,
+    "one thread, without a watchdog",
+  ],
+  [/^listener_manager\.(listener_(create|in_place|stopped)|total_(filter_chains|listeners)_draining)/, notBuilt],
+  [/^cluster_manager\.(cluster_updated|update_|warming)/, notBuilt],
+  [/^thread_local_cluster_manager\./, needsNone],
+  [/^runtime\./, "no runtime layers"],
+  [/^(filesystem|envoy\.overload_actions|overload\.refresh)/, notBuilt],
+  [/^server\./, notBuilt],
+  [/\.(external|retry)\.upstream_rq_/, "the same answers once more, by who asked and of the first tries"],
+  [/\.circuit_breakers\./, notBuilt],
+  [
+    /\.lb_|\.max_host_weight$|\.original_dst_host_invalid$|\.default\.total_match_count$/,
+    "not counted by the load balancer",
+  ],
+  [
+    /\.outlier_detection\.ejections_(consecutive_5xx|success_rate|total|detected_degradation)$/,
+    "names that Envoy keeps for older readers; the others are there",
+  ],
+  [
+    /^cluster\.[^.]+\.(assignment_|update_|version$|warming_state$|bind_errors$)/,
+    "of clusters with a subscription alone",
+  ],
+  [/(^|\.)http1\./, notBuilt],
+  [
+    /http2\.(cookie|header_|headers_cb|metadata|nghttp2|oghttp2|deferred|dropped|requests_rejected|outbound_(control_)?frames|pending|stream|tx_flush)/,
+    notBuilt,
+  ],
+  [/\.upstream_cx_/, notBuilt],
+  [/\.upstream_(flow_control|internal_redirect|queue|http3)/, notBuilt],
+  [
+    /\.(upstream_rq_(0rtt|cancelled|maintenance|pending_failure|per_cx|retry_backoff|rx_reset_no)|retry_or_shadow)/,
+    notBuilt,
+  ],
+  [/^http\.[^.]+\.(downstream_cx_|downstream_flow_control_|passthrough_|tracing\.|rs_too_large)/, notBuilt],
+  [/^http\.[^.]+\.(downstream_rq_|rq_)/, notBuilt],
+  [/^tcp\.raw\./, notBuilt],
+  [/^listener\..*(extension_config|server_ssl_socket_factory|ocsp|ssl\.certificate)/, notBuilt],
+  [/^listener\.[^.]+\.(downstream_cx_|connections_accepted)/, notBuilt],
+  [/\.ssl\.(ciphers|curves)\./, "what the two TLS libraries settle on; a server of Node is not told the curve"],
+];
+
+/** What this proxy has alone. */
+const more: readonly Difference[] = [
+  [/\.upstream_rq_[2-5]xx$/, "at 0 from the start, where Envoy's begin with the first answer"],
+  [/\.upstream_rq_retry_active$/, "Envoy shows remaining_retries alone"],
+  [/http2\.inbound_(continuation|reset|settings)_flood$/, "Envoy counts them elsewhere"],
+  [/\.downstream_pre_cx_(server_first|silent)$/, "what protocol detection has waited for"],
+  [/\.ssl\.ciphers\./, "what the two TLS libraries settle on"],
+  [/^overload\.envoy\.resource_monitors\.fixed_heap\.pressure$/, "watched whether it is asked for or not"],
+  [/^server\./, "not built alike"],
+];
+
+/** Those of Prometheus that have no row of their own above. */
+const moreFamilies: readonly Difference[] = [
+  [/_upstream_rq_retry_active\{|_http2_inbound_\w+_flood\{|_pre_cx_(server_first|silent)\{/, "as above"],
+  [/^envoy_overload_|^envoy_server_/, "as above"],
+];
+
+function unexplained(alone: readonly string[], table: readonly Difference[]): readonly string[] {
+  return alone.filter((name) => !table.some(([pattern]) => pattern.test(name)));
+}
+
+const lacking = (of: ReadonlySet<string>, than: ReadonlySet<string>): readonly string[] =>
+  [...of].filter((name) => !than.has(name)).sort();
+
+let sides: Sides | undefined;
+const two = http2.createServer((_request, response) => response.end("two"));
+
+before(async () => {
+  const certificate = await testCertificate({ commonName: "a" });
+  two.listen(0, "127.0.0.1");
+  await once(two, "listening");
+  const { port: twoPort } = two.address() as net.AddressInfo;
+  sides = await startSides(backEnd(), 3, (port) => bootstrap(certificate, port, twoPort));
+  await events(sides.ours);
+  await events(sides.envoy);
+  // Envoy's worker hands its numbers over now and then.
+  await waitFor(async () => /raw.*: 1$/m.test(await page(sides!.envoy, "/stats?filter=raw.downstream_cx_total")), {
+    what: "Envoy's statistics",
+  });
+});
+
+after(async () => {
+  await sides?.stop();
+  two.close();
+});
+
+test("names in /stats", async () => {
+  const [ours, envoys] = [await names(sides!.ours), await names(sides!.envoy)];
+  const [alone, ownAlone] = [lacking(envoys, ours), lacking(ours, envoys)];
+  assert.deepEqual(unexplained(alone, missing), []);
+  assert.deepEqual(unexplained(ownAlone, more), []);
+  // A row that has become untrue goes.
+  for (const [pattern] of missing)
+    assert.ok(
+      alone.some((name) => pattern.test(name)),
+      String(pattern),
+    );
+});
+
+test("names and labels in /stats/prometheus are Envoy's", async () => {
+  const [ours, envoys] = [await families(sides!.ours), await families(sides!.envoy)];
+  assert.deepEqual(unexplained(lacking(ours, envoys), moreFamilies), []);
+});
+
+test("the row of events has moved the same counters by as much", async () => {
+  const filter = encodeURIComponent(
+    "^(cluster\\.(app|flaky|dead|two)\\.upstream_rq_([2-5]xx|[2-5]\\d\\d|completed|total|timeout|retry)|http\\.(web|secure)\\.(downstream_(rq_([1-5]xx|completed|total|http\\d_total)|cx_(total|http\\d_total|ssl_total))|no_route)|listener.*downstream_rq_.*|(cluster|listener)_manager.*(added|modified|removed|active.*))$",
+  );
+  const moved = async (side: Side) => {
+    const lines = (await page(side, `/stats?usedonly&filter=${filter}`)).split("\n");
+    return lines
+      .map((line) => line.replace(/127\.0\.0\.1_\d+/, "ADDRESS"))
+      .filter((line) => !line.startsWith("listener.admin"));
+  };
+  assert.deepEqual((await moved(sides!.ours)).sort(), (await moved(sides!.envoy)).sort());
+});

@@ -1,0 +1,14 @@
+// What a proxy at the level `debug` writes of each request and response.
+import type { Logger } from "@tulle/telemetry";
+import type { RequestHead } from "../http/message.ts";
+import type { StreamInfo } from "../http/stream-info.ts";
+
+export function logRequest(log: Logger, connection: number, head: RequestHead, endStream: boolean): void {
+  const { authority, method, path } = head;
+  log.debug("request headers complete", { connection, method, authority, path, endStream });
+}
+
+export function logResponse(log: Logger, connection: number, info: StreamInfo, endStream: boolean): void {
+  const { responseCode: status, responseCodeDetails: details } = info;
+  log.debug("encoding headers", { connection, status, details, endStream });
+}

@@ -1,0 +1,180 @@
+// A collector of spans for tests: OTLP over gRPC and over HTTP, Zipkin's JSON. It keeps what it was sent, and answers
+// as a test says.
+import http from "node:http";
+import http2 from "node:http2";
+import type { AddressInfo } from "node:net";
+import { fromBinary, toJson } from "@bufbuild/protobuf";
+import { ExportTraceServiceRequestSchema } from "@tulle/xds/opentelemetry/proto/collector/trace/v1/trace_service_pb";
+
+export interface SeenSpan {
+  readonly name: string;
+  readonly kind: string;
+  readonly traceId: string;
+  readonly spanId: string;
+  readonly parentSpanId: string;
+  readonly traceState: string;
+  readonly attributes: Readonly<Record<string, unknown>>;
+  readonly events: readonly { readonly name: string; readonly attributes: Readonly<Record<string, unknown>> }[];
+  readonly status: string;
+  readonly resource: Readonly<Record<string, unknown>>;
+  /** Zipkin's. */
+  readonly isShared: boolean;
+}
+
+export type CollectorAnswer = "good" | "late" | "reset" | "unavailable" | "garbage";
+
+interface OtlpValue {
+  readonly stringValue?: string;
+  readonly intValue?: string;
+  readonly boolValue?: boolean;
+  readonly doubleValue?: number;
+}
+
+interface OtlpAttribute {
+  readonly key: string;
+  readonly value?: OtlpValue;
+}
+
+interface OtlpSpan extends Readonly<Record<string, unknown>> {
+  readonly attributes?: readonly OtlpAttribute[];
+  readonly events?: readonly { readonly name?: string; readonly attributes?: readonly OtlpAttribute[] }[];
+  readonly status?: { readonly code?: string };
+}
+
+interface OtlpRequest {
+  readonly resourceSpans?: readonly {
+    readonly resource?: { readonly attributes?: readonly OtlpAttribute[] };
+    readonly scopeSpans?: readonly { readonly scope?: object; readonly spans?: readonly OtlpSpan[] }[];
+  }[];
+}
+
+interface ZipkinSpan {
+  readonly traceId: string;
+  readonly id: string;
+  readonly parentId?: string;
+  readonly name: string;
+  readonly kind: string;
+  readonly shared?: boolean;
+  readonly tags?: Readonly<Record<string, string>>;
+  readonly annotations?: readonly { readonly value: string }[];
+  readonly localEndpoint?: { readonly serviceName?: string };
+}
+
+export class TraceCollector {
+  readonly spans: SeenSpan[] = [];
+  /** Requests with log records, as they came. */
+  readonly logs: Buffer[] = [];
+  /** Headers of each request. */
+  readonly requests: Readonly<Record<string, string | readonly string[] | undefined>>[] = [];
+  answer: CollectorAnswer = "good";
+  readonly #http = http.createServer();
+  readonly #grpc = http2.createServer();
+  readonly #sessions = new Set<http2.ServerHttp2Session>();
+
+  async start(): Promise<{ readonly httpPort: number; readonly grpcPort: number }> {
+    this.#http.on("request", (request: http.IncomingMessage, response: http.ServerResponse) => {
+      const chunks: Buffer[] = [];
+      request.on("data", (chunk: Buffer) => chunks.push(chunk));
+      request.on("end", () => this.#answerHttp(request, response, Buffer.concat(chunks)));
+    });
+    this.#grpc.on("session", (session) => this.#sessions.add(session));
+    this.#grpc.on("stream", (stream: http2.ServerHttp2Stream, headers) => {
+      const chunks: Buffer[] = [];
+      stream.on("error", () => undefined);
+      stream.on("data", (chunk: Buffer) => chunks.push(chunk));
+      stream.on("end", () => this.#answerGrpc(stream, headers, Buffer.concat(chunks)));
+    });
+    return { httpPort: await listening(this.#http), grpcPort: await listening(this.#grpc) };
+  }
+
+  close(): void {
+    for (const session of this.#sessions) session.destroy();
+    this.#grpc.close();
+    this.#http.close();
+    this.#http.closeAllConnections();
+  }
+
+  #answerHttp(request: http.IncomingMessage, response: http.ServerResponse, body: Buffer): void {
+    this.requests.push({ ":path": request.url, ...request.headers });
+    if (this.answer === "late") return;
+    if (this.answer === "reset") return void request.socket.destroy();
+    if (request.headers["content-type"] === "application/json") {
+      this.spans.push(...(JSON.parse(body.toString()) as ZipkinSpan[]).map(spanOfZipkin));
+    } else this.#take(request.url, body);
+    if (this.answer === "garbage") return void request.socket.end("HTTP/9.9 what\r\n\r\n");
+    response.writeHead(this.answer === "good" ? 202 : 503).end();
+  }
+
+  #answerGrpc(stream: http2.ServerHttp2Stream, headers: http2.IncomingHttpHeaders, body: Buffer): void {
+    this.requests.push(headers);
+    if (this.answer === "late") return;
+    if (this.answer === "reset") return stream.close(http2.constants.NGHTTP2_INTERNAL_ERROR);
+    const head = { ":status": 200, "content-type": "application/grpc" };
+    if (this.answer === "unavailable") return stream.respond({ ...head, "grpc-status": "14" }, { endStream: true });
+    this.#take(headers[":path"], body.subarray(5));
+    stream.respond(head, { waitForTrailers: true });
+    stream.on("wantTrailers", () => stream.sendTrailers({ "grpc-status": "0" }));
+    stream.end(this.answer === "garbage" ? Buffer.from([9, 9, 9, 9]) : Buffer.alloc(5));
+  }
+
+  #take(path: string | undefined, body: Buffer): void {
+    if (path?.includes("logs") === true) {
+      this.logs.push(body);
+      return;
+    }
+    const schema = ExportTraceServiceRequestSchema;
+    const { resourceSpans = [] } = toJson(schema, fromBinary(schema, body)) as OtlpRequest;
+    for (const { resource, scopeSpans = [] } of resourceSpans) {
+      for (const span of scopeSpans.flatMap(({ spans = [] }) => spans)) {
+        this.spans.push({
+          name: text(span["name"]),
+          kind: text(span["kind"]),
+          traceId: hex(span["traceId"]),
+          spanId: hex(span["spanId"]),
+          parentSpanId: hex(span["parentSpanId"]),
+          traceState: text(span["traceState"]),
+          attributes: record(span.attributes),
+          events: (span.events ?? []).map(({ name = "", attributes }) => ({ name, attributes: record(attributes) })),
+          status: span.status?.code ?? "",
+          resource: record(resource?.attributes),
+          isShared: false,
+        });
+      }
+    }
+  }
+}
+
+function spanOfZipkin(span: ZipkinSpan): SeenSpan {
+  return {
+    name: span.name,
+    kind: span.kind,
+    traceId: span.traceId,
+    spanId: span.id,
+    parentSpanId: span.parentId ?? "",
+    traceState: "",
+    attributes: span.tags ?? {},
+    events: (span.annotations ?? []).map(({ value }) => ({ name: value, attributes: {} })),
+    status: "",
+    resource: { "service.name": span.localEndpoint?.serviceName },
+    isShared: span.shared ?? false,
+  };
+}
+
+function text(value: unknown): string {
+  return typeof value === "string" ? value : "";
+}
+
+function hex(value: unknown): string {
+  return Buffer.from(text(value), "base64").toString("hex");
+}
+
+function record(list: readonly OtlpAttribute[] | undefined): Readonly<Record<string, unknown>> {
+  return Object.fromEntries((list ?? []).map(({ key, value }) => [key, value?.stringValue ?? value]));
+}
+
+async function listening(server: http.Server | http2.Http2Server): Promise<number> {
+  await new Promise<void>((resolve) => {
+    server.listen(0, "127.0.0.1", resolve);
+  });
+  return (server.address() as AddressInfo).port;
+}

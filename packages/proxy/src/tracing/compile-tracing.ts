@@ -1,0 +1,335 @@
+// HttpConnectionManager.tracing: which requests are traced, what a span is told, and who is sent it.
+import { type Counter, type MetricRegistry, otlpEnvelope, otlpMethods } from "@tulle/telemetry";
+import { type OpenTelemetryConfig, OpenTelemetryConfigSchema } from "@tulle/xds/envoy/config/trace/v3/opentelemetry_pb";
+import {
+  type ZipkinConfig,
+  ZipkinConfig_CollectorEndpointVersion as EndpointVersion,
+  ZipkinConfig_TraceContextOption as ContextOption,
+  ZipkinConfigSchema,
+} from "@tulle/xds/envoy/config/trace/v3/zipkin_pb";
+import type { TypedExtensionConfig } from "@tulle/xds/envoy/config/core/v3/extension_pb";
+import type { HttpConnectionManager } from "@tulle/xds/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb";
+import { UuidRequestIdConfigSchema } from "@tulle/xds/envoy/extensions/request_id/uuid/v3/uuid_pb";
+import { EnvironmentResourceDetectorConfigSchema } from "@tulle/xds/envoy/extensions/tracers/opentelemetry/resource_detectors/v3/environment_resource_detector_pb";
+import { AlwaysOnSamplerConfigSchema } from "@tulle/xds/envoy/extensions/tracers/opentelemetry/samplers/v3/always_on_sampler_pb";
+import type { Percent } from "@tulle/xds/envoy/type/v3/percent_pb";
+import { compileGrpcCollector, compileHttpCollector } from "../fields/compile-collector.ts";
+import type { CompileScope } from "../fields/compile-scope.ts";
+import type { Place, Problems } from "../fields/problems.ts";
+import { decodeTypedConfig, typeUrlOf, unwrapTypedConfig, type TypedConfig } from "../fields/typed-config.ts";
+import { productVersion } from "../runtime/product-version.ts";
+import { eachOf, statDescription } from "../stats/stat-description.ts";
+import {
+  defaultExportLimits,
+  type ExportStats,
+  type GrpcCollector,
+  type HttpCollector,
+} from "../upstream/otlp-exporter.ts";
+import { compileCustomTags } from "./custom-tags.ts";
+import { compileOperation } from "./compile-route-tracing.ts";
+import { OtlpTracer, type Sampler } from "./otlp-tracer.ts";
+import { redactedNamesOf } from "./redacted-names.ts";
+import type { RequestIdRules } from "./sampling.ts";
+import { openTelemetryMessage, requestIdMessage, zipkinMessage } from "./tracing-fields.ts";
+import { TracingObserver } from "./tracing-observer.ts";
+import type { Tracer } from "./tracer.ts";
+import { ZipkinTracer, zipkinEnvelope } from "./zipkin-tracer.ts";
+
+/** What of a listener's build tracing needs. */
+interface TracingBuild {
+  readonly scope: CompileScope;
+  readonly problems: Problems;
+  readonly isOutbound: boolean;
+  readonly clusterNames: Set<string>;
+}
+
+const defaultMaxPathTagLength = 256;
+
+/** Undefined: nothing is traced, or there is an error. */
+export function compileTracing(
+  message: HttpConnectionManager,
+  build: TracingBuild,
+  place: Place,
+): TracingObserver | undefined {
+  const { tracing } = message;
+  if (tracing?.provider === undefined) return undefined;
+  const { scope, problems } = build;
+  const at = place.field("tracing");
+  const { configType } = tracing.provider;
+  const provider = configType.case === "typedConfig" ? unwrapTypedConfig(configType.value) : undefined;
+  const tracer = compileProvider(provider, tracing.provider.name, build, at.field("provider"));
+  const tags = compileCustomTags(tracing.customTags, scope, at, problems);
+  const operation = compileOperation(tracing.operation, scope, at.field("operation"), problems);
+  const upstreamOperation = compileOperation(
+    tracing.upstreamOperation,
+    scope,
+    at.field("upstream_operation"),
+    problems,
+  );
+  const requestId = requestIdRules(message, problems, place.field("request_id_extension"));
+  if (tracer === undefined) return undefined;
+  return new TracingObserver({
+    tracer,
+    shares: {
+      client: partsOf(tracing.clientSampling),
+      random: partsOf(tracing.randomSampling),
+      overall: partsOf(tracing.overallSampling),
+    },
+    requestId,
+    isEgress: build.isOutbound,
+    spawnsTrySpans: tracing.spawnUpstreamSpan ?? false,
+    passesContextOn: !tracing.noContextPropagation,
+    operation,
+    upstreamOperation,
+    tags,
+    tagSettings: {
+      nodeId: scope.node.id,
+      zone: scope.node.zone,
+      maxPathTagLength: tracing.maxPathTagLength ?? defaultMaxPathTagLength,
+      redactedNames: redactedNamesOf(message.accessLog),
+    },
+    random: scope.random,
+    clock: scope.clock,
+    reasons: reasonCounters(scope.metrics, message.statPrefix),
+  });
+}
+
+/** All where nothing is said; ids are drawn in parts of ten thousand. */
+function partsOf(percent: Percent | undefined): number {
+  return percent === undefined ? 10_000 : Math.round(percent.value * 100);
+}
+
+function requestIdRules(
+  { requestIdExtension }: HttpConnectionManager,
+  problems: Problems,
+  place: Place,
+): RequestIdRules {
+  const config = unwrapTypedConfig(requestIdExtension?.typedConfig);
+  const known =
+    config?.typeUrl === typeUrlOf(UuidRequestIdConfigSchema)
+      ? decodeTypedConfig(requestIdMessage, config, place.field("typed_config"), problems)
+      : undefined;
+  return { packsReason: known?.packTraceReason ?? true, samplesById: known?.useRequestIdForTraceSampling ?? true };
+}
+
+function reasonCounters(metrics: MetricRegistry, statPrefix: string) {
+  const scope = { root: "http", name: statPrefix, label: "envoy_http_conn_manager_prefix" };
+  const table = {
+    not_traceable: "tracing.not_traceable",
+    sampling: "tracing.random_sampling",
+    service_forced: "tracing.service_forced",
+    client_forced: "tracing.client_enabled",
+  };
+  return eachOf(table, (stat) => metrics.counter(statDescription(scope, stat)));
+}
+
+function compileProvider(
+  config: TypedConfig | undefined,
+  name: string,
+  build: TracingBuild,
+  place: Place,
+): Tracer | undefined {
+  const at = place.field("typed_config");
+  switch (config?.typeUrl) {
+    case typeUrlOf(OpenTelemetryConfigSchema): {
+      const message = decodeTypedConfig(openTelemetryMessage, config, at, build.problems);
+      return message && compileOpenTelemetry(message, build, at);
+    }
+    case typeUrlOf(ZipkinConfigSchema): {
+      const message = decodeTypedConfig(zipkinMessage, config, at, build.problems);
+      return message && compileZipkin(message, build, at);
+    }
+    default: {
+      const type = config?.typeUrl.replace(/^.*\//, "") ?? "";
+      build.problems.error(place, `Didn't find a registered implementation for '${name}' with type URL: '${type}'`);
+      return undefined;
+    }
+  }
+}
+
+function compileOpenTelemetry(message: OpenTelemetryConfig, build: TracingBuild, place: Place): Tracer | undefined {
+  const { scope, problems } = build;
+  if (message.exporter !== undefined) problems.error(place.field("exporter"), "is not supported");
+  const sampler = compileSampler(message.sampler, build, place.field("sampler"));
+  const resource = resourceOf(message, build, place);
+  const collector = otlpCollector(message, build, place);
+  if (collector === undefined) return undefined;
+  build.clusterNames.add(collector.cluster.name);
+  const hasScope = message.setInstrumentationScope ?? true;
+  const origin = { resource, scope: hasScope ? { name: "tulle", version: productVersion } : undefined };
+  const limits = { ...defaultExportLimits, maxItems: message.maxCacheSize ?? defaultExportLimits.maxItems };
+  const key = JSON.stringify(["spans", keyOf(collector), origin, limits.maxItems]);
+  const exporter = scope.exporters.get(key, () => ({
+    collector,
+    limits: { ...limits, batchItems: Math.min(limits.batchItems, limits.maxItems) },
+    envelope: otlpEnvelope(origin),
+    stats: otlpStats(scope.metrics),
+  }));
+  return new OtlpTracer(exporter, sampler);
+}
+
+function otlpCollector(
+  { grpcService, httpService }: OpenTelemetryConfig,
+  build: TracingBuild,
+  place: Place,
+): GrpcCollector | HttpCollector | undefined {
+  if (grpcService !== undefined && httpService !== undefined) {
+    build.problems.error(place, "OpenTelemetry Tracer cannot have both gRPC and HTTP exporters configured");
+    return undefined;
+  }
+  if (grpcService !== undefined) {
+    return compileGrpcCollector(
+      grpcService,
+      otlpMethods.traces,
+      build.scope,
+      place.field("grpc_service"),
+      build.problems,
+    );
+  }
+  if (httpService !== undefined) {
+    return compileHttpCollector(
+      httpService,
+      "application/x-protobuf",
+      build.scope,
+      place.field("http_service"),
+      build.problems,
+    );
+  }
+  build.problems.error(place, "a grpc_service or an http_service is required: spans would lead nowhere");
+  return undefined;
+}
+
+/** What tells one collector from another: names and not slots. */
+function keyOf(collector: GrpcCollector | HttpCollector): unknown {
+  return { ...collector, cluster: collector.cluster.name };
+}
+
+/** Envoy: its resource detectors, and `service.name`. */
+function resourceOf(
+  message: OpenTelemetryConfig,
+  build: TracingBuild,
+  place: Place,
+): readonly (readonly [string, string])[] {
+  const resource = new Map<string, string>();
+  if (message.setTelemetrySdkResourceAttributes ?? true) {
+    resource.set("telemetry.sdk.name", "tulle");
+    resource.set("telemetry.sdk.language", "nodejs");
+    resource.set("telemetry.sdk.version", productVersion);
+  }
+  if (message.setServiceNameResourceAttribute ?? true) {
+    resource.set("service.name", message.serviceName === "" ? "unknown_service:envoy" : message.serviceName);
+  }
+  for (const [index, detector] of message.resourceDetectors.entries()) {
+    const typeUrl = detector.typedConfig?.typeUrl ?? "";
+    const at = place.field("resource_detectors", index);
+    if (typeUrl !== typeUrlOf(EnvironmentResourceDetectorConfigSchema)) {
+      build.problems.error(at, `resource detector '${detector.name}' is not supported`);
+      continue;
+    }
+    for (const [key, value] of resourceOfEnvironment(build.scope.environment["OTEL_RESOURCE_ATTRIBUTES"])) {
+      resource.set(key, value);
+    }
+  }
+  return [...resource];
+}
+
+/** `key=value,key=value`, values percent-encoded (OpenTelemetry: Resource SDK, "Specifying resource information via an
+ *  environment variable"). What is not sound is left out as a whole. */
+function resourceOfEnvironment(text: string | undefined): readonly (readonly [string, string])[] {
+  const pairs = (text ?? "").split(",").map((pair) => pair.trim());
+  try {
+    return pairs.flatMap((pair) => {
+      const [, key, value] = /^([^=]+)=(.*)$/.exec(pair) ?? [];
+      return key === undefined ? [] : [[key.trim(), decodeURIComponent(value!.trim())] as const];
+    });
+  } catch {
+    return [];
+  }
+}
+
+function compileSampler(
+  config: TypedExtensionConfig | undefined,
+  build: TracingBuild,
+  place: Place,
+): Sampler | undefined {
+  if (config === undefined) return undefined;
+  if (config.typedConfig?.typeUrl === typeUrlOf(AlwaysOnSamplerConfigSchema)) return () => true;
+  build.problems.error(place, `sampler '${config.name}' is not supported`);
+  return undefined;
+}
+
+function compileZipkin(message: ZipkinConfig, build: TracingBuild, place: Place): Tracer | undefined {
+  const { scope, problems } = build;
+  const collector = zipkinCollector(message, build, place);
+  if (collector === undefined) return undefined;
+  build.clusterNames.add(collector.cluster.name);
+  if (message.collectorEndpointVersion !== EndpointVersion.HTTP_JSON) {
+    problems.error(place.field("collector_endpoint_version"), "only HTTP_JSON is supported");
+  }
+  const exporter = scope.exporters.get(JSON.stringify(["zipkin", keyOf(collector)]), () => ({
+    collector,
+    limits: { ...defaultExportLimits, batchItems: zipkinBatchItems },
+    envelope: zipkinEnvelope,
+    stats: zipkinStats(scope.metrics),
+  }));
+  return new ZipkinTracer(exporter, {
+    serviceName: scope.node.cluster,
+    has128BitIds: message.traceId128bit,
+    sharesSpans: message.sharedSpanContext ?? true,
+    knowsTraceParent: message.traceContextOption === ContextOption.USE_B3_WITH_W3C_PROPAGATION,
+  });
+}
+
+/** Envoy: tracing.zipkin.min_flush_spans. */
+const zipkinBatchItems = 5;
+const zipkinTimeoutMs = 5000;
+
+function zipkinCollector(message: ZipkinConfig, build: TracingBuild, place: Place): HttpCollector | undefined {
+  const { collectorService, collectorCluster, collectorEndpoint, collectorHostname } = message;
+  if (collectorService !== undefined) {
+    return compileHttpCollector(
+      collectorService,
+      "application/json",
+      build.scope,
+      place.field("collector_service"),
+      build.problems,
+    );
+  }
+  if (collectorCluster === "" || collectorEndpoint === "") {
+    build.problems.error(place, "collector_cluster and collector_endpoint must be specified");
+    return undefined;
+  }
+  return {
+    protocol: "http",
+    cluster: build.scope.clusterSlot(collectorCluster),
+    scheme: "http",
+    authority: collectorHostname === "" ? collectorCluster : collectorHostname,
+    path: collectorEndpoint,
+    headers: [["content-type", "application/json"]],
+    timeoutMs: zipkinTimeoutMs,
+  };
+}
+
+function otlpStats(metrics: MetricRegistry): ExportStats {
+  const table = { sent: "spans_sent", dropped: "spans_dropped", timerFlushed: "timer_flushed" };
+  return eachOf(table, (stat) => tracingCounter(metrics, "opentelemetry", stat));
+}
+
+function zipkinStats(metrics: MetricRegistry): ExportStats {
+  const of = (stat: string): Counter => tracingCounter(metrics, "zipkin", stat);
+  return {
+    sent: of("spans_sent"),
+    dropped: of("spans_dropped"),
+    timerFlushed: of("timer_flushed"),
+    outcomes: {
+      sent: of("reports_sent"),
+      refused: of("reports_dropped"),
+      failed: of("reports_failed"),
+      no_cluster: of("reports_skipped_no_cluster"),
+    },
+  };
+}
+
+function tracingCounter(metrics: MetricRegistry, tracer: string, stat: string): Counter {
+  return metrics.counter({ name: `envoy_tracing_${tracer}_${stat}`, statName: `tracing.${tracer}.${stat}` });
+}

@@ -1,0 +1,186 @@
+// What tracers make of contexts that are not sound, where a new trace begins and Envoy gives up; and what never reaches
+// a span.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { create } from "@bufbuild/protobuf";
+import { Counter } from "@tulle/telemetry";
+import { AccessLogSchema } from "@tulle/xds/envoy/config/accesslog/v3/accesslog_pb";
+import { type CustomTag as CustomTagMessage, CustomTagSchema } from "@tulle/xds/envoy/type/tracing/v3/custom_tag_pb";
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import type { Cluster } from "../cluster/cluster.ts";
+import { detachedScope } from "../fields/compile-scope.ts";
+import { Place, Problems } from "../fields/problems.ts";
+import { HeaderMap } from "../http/header-map.ts";
+import type { RequestHead } from "../http/message.ts";
+import { StreamInfo } from "../http/stream-info.ts";
+import { Slot } from "../runtime/slot.ts";
+import { defaultExportLimits, OtlpExporter } from "../upstream/otlp-exporter.ts";
+import { compileCustomTags, writeCustomTag } from "./custom-tags.ts";
+import { OtlpTracer } from "./otlp-tracer.ts";
+import { redactedNamesOf } from "./redacted-names.ts";
+import { tagRequest } from "./span-tags.ts";
+import type { TagSink } from "./tracer.ts";
+import { ZipkinTracer } from "./zipkin-tracer.ts";
+
+const exporter = new OtlpExporter(
+  {
+    collector: {
+      protocol: "http",
+      cluster: new Slot<Cluster>("c"),
+      scheme: "http",
+      authority: "",
+      path: "",
+      headers: [],
+      timeoutMs: 0,
+    },
+    limits: defaultExportLimits,
+    envelope: (items) => items,
+    stats: { sent: new Counter(), dropped: new Counter() },
+  },
+  undefined,
+);
+const otlp = new OtlpTracer(exporter, undefined);
+const zipkin = new ZipkinTracer(exporter, {
+  serviceName: "s",
+  has128BitIds: false,
+  sharesSpans: true,
+  knowsTraceParent: true,
+});
+
+const request = (headers: readonly string[], path = "/"): RequestHead => ({
+  method: "GET",
+  scheme: "http",
+  authority: "a.test",
+  path,
+  protocol: "HTTP/1.1",
+  headers: new HeaderMap([...headers]),
+});
+
+const sound = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+const contexts: readonly {
+  readonly name: string;
+  readonly tracer: "otlp" | "zipkin";
+  readonly headers: readonly string[];
+  readonly absent: readonly string[];
+}[] = [
+  {
+    name: "a parent that is none",
+    tracer: "otlp",
+    headers: ["traceparent", "junk", "tracestate", "a=1"],
+    absent: ["tracestate"],
+  },
+  {
+    name: "two parents",
+    tracer: "otlp",
+    headers: ["traceparent", sound, "traceparent", sound.replace("9c-", "9d-")],
+    absent: [],
+  },
+  { name: "states without a parent", tracer: "otlp", headers: ["tracestate", "a=1"], absent: ["tracestate"] },
+  { name: "one header that is none", tracer: "zipkin", headers: ["b3", "junk"], absent: ["x-b3-traceid"] },
+  { name: "two of the one header", tracer: "zipkin", headers: ["b3", "0", "b3", "1"], absent: ["x-b3-traceid"] },
+  {
+    name: "several of which one is none",
+    tracer: "zipkin",
+    headers: ["x-b3-traceid", "junk", "x-b3-spanid", "b7ad6b7169203331", "x-b3-parentspanid", "what"],
+    absent: ["b3", "x-b3-parentspanid"],
+  },
+];
+for (const { name, tracer: which, headers, absent } of contexts) {
+  test(`a new trace begins: ${name}`, () => {
+    const tracer = which === "otlp" ? otlp : zipkin;
+    const head = request(headers);
+    const span = tracer.start(head, "server", true);
+    assert.equal(span.parentSpanId, "");
+    assert.equal(span.isSampled, true);
+    assert.notEqual(span.traceId, "0af7651916cd43dd8448eb211c80319c");
+    tracer.inject(span, head.headers, span.spanId);
+    for (const header of absent) assert.equal(head.headers.get(header), undefined, header);
+    const text = head.headers.entries.join("\n");
+    assert.ok(text.includes(span.traceId) && !text.includes("junk"), text);
+    const names = head.headers.entries.filter((_, index) => index % 2 === 0);
+    assert.equal(new Set(names).size, names.length);
+  });
+}
+
+test("a list of states that is none goes, its parent stays", () => {
+  const head = request(["traceparent", sound, "tracestate", "!!,=", "baggage", "k=v"]);
+  const span = otlp.start(head, "server", true);
+  otlp.inject(span, head.headers, span.spanId);
+  assert.equal(span.traceId, "0af7651916cd43dd8448eb211c80319c");
+  assert.equal(head.headers.get("tracestate"), undefined);
+  assert.equal(head.headers.get("baggage"), "k=v");
+});
+
+class Kept implements TagSink {
+  readonly tags: Record<string, unknown> = {};
+
+  tag(key: string, value: string): void {
+    this.tags[key] = value;
+  }
+
+  typedTag(key: string, value: bigint | number | boolean): void {
+    this.tags[key] = value;
+  }
+}
+
+const redactedNames = redactedNamesOf([
+  create(AccessLogSchema, {
+    configType: {
+      case: "typedConfig",
+      value: { typeUrl: "x", value: Buffer.from("\n\x1dtulle.redacted_query:PIN,own\x12\x00") },
+    },
+  }),
+]);
+
+function tagsOf(
+  messages: readonly MessageInitShape<typeof CustomTagSchema>[],
+  info: StreamInfo,
+): Readonly<Record<string, unknown>> {
+  const problems = new Problems();
+  const list = messages.map((message): CustomTagMessage => create(CustomTagSchema, message));
+  const tags = compileCustomTags(list, detachedScope(), Place.root, problems);
+  assert.deepEqual(problems.list, []);
+  const kept = new Kept();
+  for (const tag of tags) writeCustomTag(tag, info, redactedNames, kept);
+  return kept.tags;
+}
+
+test("secrets do not reach a span", () => {
+  const info = new StreamInfo(0, 0, "", "127.0.0.1:1", "");
+  const path = "/cb?code=SECRET&pin=SECRET&q=1";
+  const head = request(
+    ["authorization", "Bearer SECRET", "cookie", "s=SECRET", "referer", `https://a.test${path}`, "x-h", "h"],
+    path,
+  );
+  info.request = head;
+  const header = (tag: string, name: string) => ({ tag, type: { case: "requestHeader", value: { name } } }) as const;
+  const value = (tag: string, text: string) => ({ tag, type: { case: "value", value: text } }) as const;
+  const tags = tagsOf(
+    [
+      header("a", "Authorization"),
+      header("b", "cookie"),
+      header("c", "referer"),
+      header("d", ":path"),
+      value("e", "x %REQ(authorization)%"),
+      value("f", "x %REQ(X-NONE?COOKIE)%"),
+      value("g", "%REQ(:path)%"),
+      header("h", "x-h"),
+      header("i", "proxy-authorization"),
+    ],
+    info,
+  );
+  assert.deepEqual(tags, {
+    a: "redacted",
+    b: "redacted",
+    c: "https://a.test/cb?code=redacted&pin=redacted&q=1",
+    d: "/cb?code=redacted&pin=redacted&q=1",
+    e: "redacted",
+    f: "redacted",
+    g: "/cb?code=redacted&pin=redacted&q=1",
+    h: "h",
+  });
+  const kept = new Kept();
+  tagRequest(info, head, { nodeId: "", zone: "", maxPathTagLength: 256, redactedNames }, kept);
+  assert.equal(kept.tags["http.url"], "http://a.test/cb?code=redacted&pin=redacted&q=1");
+  assert.ok(!JSON.stringify(kept.tags).includes("SECRET"));
+});

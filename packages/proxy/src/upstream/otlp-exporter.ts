@@ -1,0 +1,197 @@
+// What is told in batches: spans, log records and metrics that are encoded already, kept up to a bound, and sent to a
+// collector through a cluster, over gRPC or HTTP, off the request path. One request is under way at a time; there is
+// no second try. A collector that is down, slow or answers rubbish costs this buffer, and counters.
+import { ProtobufWriter, type Counter } from "@tulle/telemetry";
+import type { Cluster } from "../cluster/cluster.ts";
+import type { GrpcTarget } from "../http/grpc-target.ts";
+import { HeaderMap } from "../http/header-map.ts";
+import type { Slot } from "../runtime/slot.ts";
+import type { DataPath } from "../worker/data-path.ts";
+import { CallbackTimer } from "../worker/timer-wheel.ts";
+import { sendAsyncRequest } from "./async-client.ts";
+import { callGrpc } from "./grpc-client.ts";
+
+export interface HttpCollector {
+  readonly protocol: "http";
+  readonly cluster: Slot<Cluster>;
+  readonly scheme: "http" | "https";
+  readonly authority: string;
+  readonly path: string;
+  /** Its content-type among them. */
+  readonly headers: readonly (readonly [name: string, value: string])[];
+  readonly timeoutMs: number;
+}
+
+export interface GrpcCollector {
+  readonly protocol: "grpc";
+  readonly cluster: Slot<Cluster>;
+  readonly target: GrpcTarget;
+  /** `/package.Service/Method` */
+  readonly path: string;
+  readonly timeoutMs: number;
+}
+
+export interface ExportLimits {
+  /** Items at which a batch is sent before its time. */
+  readonly batchItems: number;
+  /** Bytes likewise; undefined: half of `maxBytes`, so that the other half can come while they are sent. */
+  readonly batchBytes?: number | undefined;
+  readonly flushIntervalMs: number;
+  /** Items kept while a request is under way; one more is dropped. */
+  readonly maxItems: number;
+  readonly maxBytes: number;
+}
+
+/** Envoy's (`tracing.opentelemetry.min_flush_spans`, `flush_interval_ms`, `max_cache_size`), and bytes of our own. */
+export const defaultExportLimits: ExportLimits = {
+  batchItems: 512,
+  flushIntervalMs: 5000,
+  maxItems: 1024,
+  maxBytes: 4 * 1024 * 1024,
+};
+
+/** Where a request has no time-out of its own: what hangs would keep all that comes after it. */
+export const defaultExportTimeoutMs = 10_000;
+
+/** `sent`: the collector took it. `refused`: it answered otherwise. `failed`: there was no answer. */
+export type ExportOutcome = "sent" | "refused" | "failed" | "no_cluster";
+
+/** Series under Envoy's names, where it has some. */
+export interface ExportStats {
+  /** Items that a collector took, and those that nobody did. */
+  readonly sent: Counter;
+  readonly dropped: Counter;
+  readonly timerFlushed?: Counter | undefined;
+  readonly outcomes?: Readonly<Partial<Record<ExportOutcome, Counter>>> | undefined;
+}
+
+export interface OtlpExporterSettings {
+  readonly collector: HttpCollector | GrpcCollector;
+  readonly limits: ExportLimits;
+  /** Items, one behind the other, to the whole request: for OTLP `otlpEnvelope`. */
+  readonly envelope: (items: Buffer) => Buffer;
+  readonly stats: ExportStats;
+}
+
+const maxResponseBytes = 64 * 1024;
+
+export class OtlpExporter {
+  readonly #settings: OtlpExporterSettings;
+  readonly #dataPath: DataPath | undefined;
+  readonly #items = new ProtobufWriter();
+  #itemCount = 0;
+  #isSending = false;
+  readonly #timer = new CallbackTimer(() => this.#onTimer());
+
+  /** Without a data path everything is dropped: what is compiled to be looked at sends nothing. */
+  constructor(settings: OtlpExporterSettings, dataPath: DataPath | undefined) {
+    this.#settings = settings;
+    this.#dataPath = dataPath;
+  }
+
+  /** An item as it stands in the request, tag and length included; the bytes are copied. */
+  add(item: Uint8Array): void {
+    const { limits, stats } = this.#settings;
+    const dataPath = this.#dataPath;
+    const isFull = this.#itemCount >= limits.maxItems || this.#items.length + item.length > limits.maxBytes;
+    if (dataPath === undefined || isFull) {
+      stats.dropped.increment();
+      return;
+    }
+    this.#items.raw(item);
+    this.#itemCount += 1;
+    if (this.#isDue()) this.flush();
+    else if (!this.#timer.armed) dataPath.timers.arm(this.#timer, limits.flushIntervalMs, dataPath.turn.nowMs);
+  }
+
+  /** Sends what there is, unless a request is under way: then that follows it. */
+  flush(): void {
+    if (this.#isSending || this.#itemCount === 0 || this.#dataPath === undefined) return;
+    const count = this.#itemCount;
+    const body = this.#settings.envelope(this.#items.written);
+    this.#items.clear();
+    this.#itemCount = 0;
+    this.#isSending = true;
+    this.#dataPath.timers.disarm(this.#timer);
+    this.#send(body, this.#dataPath, (outcome) => this.#onOutcome(outcome, count));
+  }
+
+  #isDue(): boolean {
+    const { batchItems, maxBytes, batchBytes = maxBytes / 2 } = this.#settings.limits;
+    return this.#itemCount >= batchItems || this.#items.length > batchBytes;
+  }
+
+  #onTimer(): void {
+    this.#settings.stats.timerFlushed?.increment();
+    this.flush();
+  }
+
+  #onOutcome(outcome: ExportOutcome, count: number): void {
+    const { stats, limits } = this.#settings;
+    this.#isSending = false;
+    stats.outcomes?.[outcome]?.increment();
+    (outcome === "sent" ? stats.sent : stats.dropped).add(count);
+    if (this.#isDue()) this.flush();
+    else if (this.#itemCount > 0 && !this.#timer.armed) {
+      this.#dataPath!.timers.arm(this.#timer, limits.flushIntervalMs, this.#dataPath!.turn.nowMs);
+    }
+  }
+
+  #send(body: Buffer, dataPath: DataPath, onOutcome: (outcome: ExportOutcome) => void): void {
+    const { collector } = this.#settings;
+    const { cluster, path } = collector;
+    const timeoutMs = collector.timeoutMs > 0 ? collector.timeoutMs : defaultExportTimeoutMs;
+    const options = { timeoutMs, maxResponseBytes };
+    if (collector.protocol === "grpc") {
+      callGrpc(cluster, collector.target, { path, message: body }, options, dataPath, (result) => {
+        if (result.ok) onOutcome("sent");
+        else if (result.reason === "cluster_not_found") onOutcome("no_cluster");
+        else onOutcome(result.reason.startsWith("gRPC status") ? "refused" : "failed");
+      });
+      return;
+    }
+    const { scheme, authority } = collector;
+    const headers = HeaderMap.of(collector.headers);
+    sendAsyncRequest(
+      cluster,
+      { method: "POST", scheme, authority, path, headers, body },
+      options,
+      dataPath,
+      (result) => {
+        if (!result.ok) onOutcome(result.failure === "cluster_not_found" ? "no_cluster" : "failed");
+        else onOutcome(result.response.status >= 200 && result.response.status < 300 ? "sent" : "refused");
+      },
+    );
+  }
+}
+
+/**
+ * The exporters of one worker. Equal settings share one, so that a listener that is compiled anew goes on with its
+ * batch; one that nobody holds any more, and that has nothing left to send, is forgotten.
+ */
+export class OtlpExporters {
+  readonly #dataPath: DataPath | undefined;
+  readonly #byKey = new Map<string, WeakRef<OtlpExporter>>();
+  readonly #forgotten = new FinalizationRegistry<string>((key) => {
+    if (this.#byKey.get(key)?.deref() === undefined) this.#byKey.delete(key);
+  });
+
+  constructor(dataPath?: DataPath) {
+    this.#dataPath = dataPath;
+  }
+
+  /** `key` says all that the settings are made of. */
+  get(key: string, settings: () => OtlpExporterSettings): OtlpExporter {
+    const known = this.#byKey.get(key)?.deref();
+    if (known !== undefined) return known;
+    const made = new OtlpExporter(settings(), this.#dataPath);
+    this.#byKey.set(key, new WeakRef(made));
+    this.#forgotten.register(made, key);
+    return made;
+  }
+
+  /** Before the end of the process: nobody waits for the five seconds. */
+  flush(): void {
+    for (const exporter of this.#byKey.values()) exporter.deref()?.flush();
+  }
+}

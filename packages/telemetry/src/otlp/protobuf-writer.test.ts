@@ -1,0 +1,68 @@
+// Bytes of protobuf against the vectors of its encoding guide, and lengths around the edges where they take one byte
+// more.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { ProtobufWriter, varintBytes } from "./protobuf-writer.ts";
+
+function written(write: (writer: ProtobufWriter) => void): string {
+  const writer = new ProtobufWriter();
+  write(writer);
+  return writer.written.toString("hex");
+}
+
+/** Of 2026-11-24T18:00:00.123456Z, to the nanosecond. */
+const nanoseconds = 1_795_543_200_123_456_000n;
+const fixed64 = Buffer.alloc(8);
+fixed64.writeBigUInt64LE(nanoseconds);
+
+const cases: readonly {
+  readonly name: string;
+  readonly write: (writer: ProtobufWriter) => void;
+  readonly expected: string;
+}[] = [
+  { name: "a number", write: (w) => w.uint(1, 150), expected: "089601" },
+  { name: "zero", write: (w) => w.uint(1, 0), expected: "0800" },
+  { name: "beyond 32 bits", write: (w) => w.uint(1, 2 ** 40), expected: "08808080808020" },
+  { name: "a field beyond 15", write: (w) => w.uint(16, 1), expected: "800101" },
+  { name: "a negative number", write: (w) => w.int(1, -1n), expected: "08ffffffffffffffffff01" },
+  { name: "true", write: (w) => w.bool(2, true), expected: "1001" },
+  { name: "a double", write: (w) => w.double(1, 1), expected: "09000000000000f03f" },
+  { name: "text", write: (w) => w.text(2, "testing"), expected: "120774657374696e67" },
+  { name: "text that is not ASCII", write: (w) => w.text(2, "é😀"), expected: "1206c3a9f09f9880" },
+  { name: "half a character", write: (w) => w.text(2, "\ud800"), expected: "1203efbfbd" },
+  { name: "hexadecimal digits", write: (w) => w.hex(1, "00ff"), expected: "0a0200ff" },
+  { name: "bytes", write: (w) => w.bytes(1, Uint8Array.of(1, 2)), expected: "0a020102" },
+  {
+    name: "a time in nanoseconds",
+    write: (w) => w.timeMs(1, 1_795_543_200_123.456),
+    expected: `09${fixed64.toString("hex")}`,
+  },
+  { name: "a fixed number", write: (w) => w.fixed64(1, 2 ** 33 + 5), expected: "090500000002000000" },
+  {
+    name: "a message",
+    write: (w) => {
+      const start = w.begin(3);
+      w.uint(1, 150);
+      w.end(start);
+    },
+    expected: "1a03089601",
+  },
+];
+for (const { name, write, expected } of cases) test(name, () => assert.equal(written(write), expected));
+
+test("messages and texts are as long as they say, at every edge of a length", () => {
+  for (const length of [0, 1, 126, 127, 128, 129, 42, 43, 16_383, 16_384, 16_385, 2_097_151, 2_097_152]) {
+    const writer = new ProtobufWriter();
+    const start = writer.begin(1);
+    writer.raw(Buffer.alloc(length, 7));
+    writer.end(start);
+    writer.text(2, "é".repeat(length));
+    const bytes = writer.written;
+    const head = 1 + varintBytes(length);
+    assert.ok(bytes.subarray(head, head + length).every((byte) => byte === 7));
+    const second = head + length;
+    assert.equal(bytes[second], 0x12);
+    assert.equal(bytes.length, second + 1 + varintBytes(2 * length) + 2 * length);
+    assert.equal(bytes.subarray(bytes.length - 2 * length).toString(), "é".repeat(length));
+  }
+});

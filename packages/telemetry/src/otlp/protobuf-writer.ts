@@ -1,0 +1,168 @@
+// Messages of protobuf written field by field into one buffer, without an object a message: spans, log records and
+// metrics leave by the thousand (protobuf's encoding guide).
+
+const varint = 0;
+const fixed64 = 1;
+const lengthDelimited = 2;
+
+const firstBytes = 1024;
+const shortCharacters = 64;
+
+export class ProtobufWriter {
+  #bytes = Buffer.allocUnsafeSlow(firstBytes);
+  #length = 0;
+
+  get length(): number {
+    return this.#length;
+  }
+
+  /** A view, good until the next write. */
+  get written(): Buffer {
+    return this.#bytes.subarray(0, this.#length);
+  }
+
+  clear(): void {
+    this.#length = 0;
+  }
+
+  /** Below 2^53. Zero is written, too: whether it may be left out is the caller's to know. */
+  uint(field: number, value: number): void {
+    this.#need(20);
+    this.#varint(field * 8 + varint);
+    this.#varint(value);
+  }
+
+  bool(field: number, value: boolean): void {
+    this.uint(field, value ? 1 : 0);
+  }
+
+  /** An int64; negative ones take ten bytes. */
+  int(field: number, value: bigint): void {
+    this.#need(20);
+    this.#varint(field * 8 + varint);
+    let rest = BigInt.asUintN(64, value);
+    for (; rest > 0x7fn; rest >>= 7n) this.#byte(Number(rest & 0x7fn) | 0x80);
+    this.#byte(Number(rest));
+  }
+
+  double(field: number, value: number): void {
+    this.#need(18);
+    this.#varint(field * 8 + fixed64);
+    this.#length = this.#bytes.writeDoubleLE(value, this.#length);
+  }
+
+  /** A fixed64 below 2^53. */
+  fixed64(field: number, value: number): void {
+    this.#words(field, value % 0x1_0000_0000, Math.floor(value / 0x1_0000_0000));
+  }
+
+  /** Nanoseconds, a fixed64, of a time in milliseconds since 1970. */
+  timeMs(field: number, timeMs: number): void {
+    // Nanoseconds are more than a double holds: they are put together of parts that are exact.
+    const micros = Math.round(timeMs * 1000);
+    const upper = Math.floor(micros / 0x10_0000) * 1000;
+    const lower = (upper % 0x1000) * 0x10_0000 + (micros % 0x10_0000) * 1000;
+    this.#words(field, lower % 0x1_0000_0000, Math.floor(upper / 0x1000) + Math.floor(lower / 0x1_0000_0000));
+  }
+
+  #words(field: number, low: number, high: number): void {
+    this.#need(18);
+    this.#varint(field * 8 + fixed64);
+    this.#length = this.#bytes.writeUInt32LE(low, this.#length);
+    this.#length = this.#bytes.writeUInt32LE(high, this.#length);
+  }
+
+  text(field: number, text: string): void {
+    this.#need(20 + text.length * 3);
+    this.#varint(field * 8 + lengthDelimited);
+    // Most are ASCII, whose length is known before; short ones are sooner written here than by a call of the platform.
+    const start = this.#length + varintBytes(text.length);
+    const bytes = this.#writeShort(text, start) ? text.length : this.#bytes.write(text, start);
+    const from = this.#length + varintBytes(bytes);
+    if (from !== start) this.#bytes.copyWithin(from, start, start + bytes);
+    this.#varint(bytes);
+    this.#length = from + bytes;
+  }
+
+  #writeShort(text: string, start: number): boolean {
+    if (text.length > shortCharacters) return false;
+    const bytes = this.#bytes;
+    for (let index = 0; index < text.length; index += 1) {
+      const code = text.charCodeAt(index);
+      if (code > 0x7f) return false;
+      bytes[start + index] = code;
+    }
+    return true;
+  }
+
+  /** The bytes of hexadecimal digits in lower case. */
+  hex(field: number, digits: string): void {
+    this.#need(20 + digits.length);
+    this.#varint(field * 8 + lengthDelimited);
+    this.#varint(digits.length / 2);
+    this.#length += this.#bytes.write(digits, this.#length, "hex");
+  }
+
+  bytes(field: number, bytes: Uint8Array): void {
+    this.#need(20 + bytes.length);
+    this.#varint(field * 8 + lengthDelimited);
+    this.#varint(bytes.length);
+    this.#bytes.set(bytes, this.#length);
+    this.#length += bytes.length;
+  }
+
+  /** Begins a message within this one; what it returns is to be given to `end`. */
+  begin(field: number): number {
+    this.#need(20);
+    this.#varint(field * 8 + lengthDelimited);
+    this.#length += 1;
+    return this.#length;
+  }
+
+  end(start: number): void {
+    const length = this.#length - start;
+    const more = varintBytes(length) - 1;
+    if (more > 0) {
+      this.#need(more);
+      this.#bytes.copyWithin(start + more, start, this.#length);
+    }
+    this.#length = start - 1;
+    this.#varint(length);
+    this.#length += length;
+  }
+
+  /** What is encoded already, as it is. */
+  raw(bytes: Uint8Array): void {
+    this.#need(bytes.length);
+    this.#bytes.set(bytes, this.#length);
+    this.#length += bytes.length;
+  }
+
+  #byte(byte: number): void {
+    this.#bytes[this.#length] = byte;
+    this.#length += 1;
+  }
+
+  #varint(value: number): void {
+    let rest = value;
+    while (rest > 0x7f) {
+      this.#byte((rest % 0x80) | 0x80);
+      rest = Math.floor(rest / 0x80);
+    }
+    this.#byte(rest);
+  }
+
+  #need(more: number): void {
+    const needed = this.#length + more;
+    if (needed <= this.#bytes.length) return;
+    const larger = Buffer.allocUnsafeSlow(Math.max(needed, this.#bytes.length * 2));
+    this.#bytes.copy(larger, 0, 0, this.#length);
+    this.#bytes = larger;
+  }
+}
+
+export function varintBytes(value: number): number {
+  let bytes = 1;
+  for (let rest = value; rest > 0x7f; rest = Math.floor(rest / 0x80)) bytes += 1;
+  return bytes;
+}

@@ -1,0 +1,343 @@
+// A request of the shop as one tree in a real Jaeger, sent there straight and by a real OpenTelemetry collector:
+// gateway, web front end and catalog with each of the two proxies, by HTTP/1.1 and gRPC, with a try that fails.
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import path from "node:path";
+import { after, before, describe, test } from "node:test";
+import { createCatalog } from "../../samples/shop/catalog/catalog.ts";
+import { serveGrpc } from "../../samples/shop/catalog/serve-grpc.ts";
+import { Stock } from "../../samples/shop/catalog/stock.ts";
+import { createAppServer } from "../../samples/shop/serve.ts";
+import { MeshedProxies, type ProxyKind, type RunningPod } from "../tools/meshed-proxies.ts";
+import { freePort, startProcess, waitFor } from "../tools/processes.ts";
+import { inOrder, Jaeger, type OtlpPorts, startCollector, type Span, tracingProgram, treeOf } from "./tracing/stage.ts";
+
+const kinds: readonly ProxyKind[] = ["tulle", "envoy"];
+const gatewayPort = 8080;
+const outboundPort = 15_007;
+/** The web front end's: one reads the catalog by HTTP, the other by gRPC. */
+const webappPorts = { http: 8081, grpc: 8082 } as const;
+const collectorPorts = { grpc: 4317, http: 4318 } as const;
+const catalogPorts = { http: 3000, grpc: 9090 } as const;
+type Protocol = keyof typeof webappPorts;
+const protocols = Object.keys(webappPorts) as readonly Protocol[];
+
+/** Where spans are sent by OTLP: a Service of the mesh, or an address outside of it. */
+interface Sink {
+  readonly protocol: Protocol;
+  readonly host: string;
+  readonly port: number;
+}
+
+/** Which proxy each of the three has. */
+interface Chain {
+  readonly gateway: ProxyKind;
+  readonly webapp: ProxyKind;
+  readonly catalog: ProxyKind;
+}
+
+const chains: readonly Chain[] = kinds.flatMap((gateway) =>
+  kinds.flatMap((webapp) => kinds.map((catalog) => ({ gateway, webapp, catalog }))),
+);
+
+/** Each role's proxies have a provider of their own. */
+function telemetry(sinks: Readonly<Record<keyof Chain, Sink>>): readonly object[] {
+  const roles = Object.entries(sinks);
+  const mesh = {
+    extensionProviders: roles.map(([role, { protocol, host, port }]) => ({
+      name: role,
+      opentelemetry: {
+        service: host,
+        port,
+        ...(protocol === "http" ? { http: { path: "/v1/traces", timeout: "10s" } } : {}),
+      },
+    })),
+  };
+  return [
+    {
+      apiVersion: "v1",
+      kind: "ConfigMap",
+      metadata: { name: "tulle", namespace: "tulle-system" },
+      data: { mesh: JSON.stringify(mesh) },
+    },
+    ...roles.flatMap(([role]) =>
+      kinds.map((kind) => ({
+        apiVersion: "telemetry.tulle.io/v1",
+        kind: "Telemetry",
+        metadata: { name: `${role}-${kind}`, namespace: "shop" },
+        spec: {
+          selector: { matchLabels: { app: `${role}-${kind}` } },
+          tracing: [{ providers: [{ name: role }], randomSamplingPercentage: 100 }],
+        },
+      })),
+    ),
+  ];
+}
+
+function manifests(sinks: Readonly<Record<keyof Chain, Sink>>): string {
+  const networking = "networking.tulle.io/v1";
+  const gateways = kinds.map((kind) => ({
+    apiVersion: networking,
+    kind: "Gateway",
+    metadata: { name: `gateway-${kind}`, namespace: "shop" },
+    spec: {
+      selector: { app: `gateway-${kind}` },
+      servers: [{ port: { number: gatewayPort, name: "http", protocol: "HTTP" }, hosts: ["*"] }],
+    },
+  }));
+  const webapps = {
+    apiVersion: networking,
+    kind: "VirtualService",
+    metadata: { name: "webapps", namespace: "shop" },
+    spec: {
+      hosts: ["*"],
+      gateways: kinds.map((kind) => `gateway-${kind}`),
+      http: kinds.flatMap((kind) =>
+        protocols.map((protocol) => ({
+          match: [{ headers: { "x-webapp": { exact: `${kind}-${protocol}` } } }],
+          route: [{ destination: { host: `webapp-${kind}`, port: { number: webappPorts[protocol] } } }],
+        })),
+      ),
+    },
+  };
+  // All web front ends ask for one catalog; a header that they pass on says whose proxy it has.
+  const catalogs = {
+    apiVersion: networking,
+    kind: "VirtualService",
+    metadata: { name: "catalogs", namespace: "shop" },
+    spec: {
+      hosts: [`catalog-${kinds[0]}`],
+      http: kinds.flatMap((kind) =>
+        protocols.map((protocol) => ({
+          match: [{ port: catalogPorts[protocol], headers: { "x-dark-launch": { exact: kind } } }],
+          route: [{ destination: { host: `catalog-${kind}`, port: { number: catalogPorts[protocol] } } }],
+          retries: { attempts: 2, retryOn: "5xx,internal", perTryTimeout: "30s" },
+        })),
+      ),
+    },
+  };
+  return [...telemetry(sinks), ...gateways, webapps, catalogs]
+    .map((document) => JSON.stringify(document))
+    .join("\n---\n");
+}
+
+/** The catalog fails each request's first try. */
+async function startCatalog({ appAddress }: RunningPod, open: AsyncDisposableStack): Promise<void> {
+  let asked = 0;
+  const stock = new Stock({ showImage: false, imageBaseUrl: "", random: () => asked++ % 2 });
+  stock.faultPercentage = 50;
+  const grpc = await serveGrpc(stock, `${appAddress}:${catalogPorts.grpc}`);
+  open.defer(() => grpc.end());
+  const server = createAppServer(createCatalog(stock)).listen(catalogPorts.http, appAddress);
+  await once(server, "listening");
+  open.defer(async () => {
+    server.closeAllConnections();
+    await server[Symbol.asyncDispose]();
+  });
+}
+
+async function startWebapps({ address, appAddress }: RunningPod, open: AsyncDisposableStack): Promise<void> {
+  const main = path.resolve(import.meta.dirname, "../../samples/shop/webapp/main.ts");
+  const catalog = `catalog-${kinds[0]}.shop`;
+  for (const protocol of protocols) {
+    const env = {
+      HOST: appAddress,
+      PORT: String(webappPorts[protocol]),
+      HTTP_PROXY: `http://${address}:${outboundPort}`,
+      NODE_USE_ENV_PROXY: "1",
+      CATALOG_URL: `http://${catalog}:${catalogPorts.http}`,
+      CATALOG_GRPC: protocol === "grpc" ? `${catalog}:${catalogPorts.grpc}` : "",
+    };
+    const webapp = open.use(await startProcess(process.execPath, [main], { name: `webapp by ${protocol}`, env }));
+    await webapp.waitForOutput(/listens on/);
+  }
+}
+
+interface Arrangement {
+  readonly name: string;
+  /** Where each role's proxies send their spans. */
+  readonly sinks: (places: Places) => Readonly<Record<keyof Chain, Sink>>;
+}
+
+interface Places {
+  readonly jaeger: OtlpPorts;
+  readonly collectorOutside: OtlpPorts;
+}
+
+const inside = (protocol: Protocol): Sink => ({
+  protocol,
+  host: "collector.shop.svc.cluster.local",
+  port: collectorPorts[protocol],
+});
+const outside = (protocol: Protocol, at: OtlpPorts): Sink => ({ protocol, host: at.address, port: at[protocol] });
+
+const arrangements: readonly Arrangement[] = [
+  {
+    name: "a collector outside by HTTP, one inside by gRPC, and Jaeger itself",
+    sinks: ({ jaeger, collectorOutside }) => ({
+      gateway: outside("grpc", jaeger),
+      webapp: outside("http", collectorOutside),
+      catalog: inside("grpc"),
+    }),
+  },
+  {
+    name: "a collector outside by gRPC, one inside by HTTP, and Jaeger itself",
+    sinks: ({ jaeger, collectorOutside }) => ({
+      gateway: inside("http"),
+      webapp: outside("grpc", collectorOutside),
+      catalog: outside("http", jaeger),
+    }),
+  },
+];
+
+/** A request of the shop, by what its gateway's span holds of it: of queries an Envoy's holds nothing. */
+interface Request {
+  readonly chain: Chain;
+  readonly protocol: Protocol;
+  readonly key: string;
+}
+
+/** Both tries reach the catalog's sidecar, whose answers the web front end's has as one. */
+function expectedTree({ gateway, webapp, catalog }: Chain, protocol: Protocol): readonly string[] {
+  const front = `webapp-${webapp}.shop.svc.cluster.local:${webappPorts[protocol]}/*`;
+  const cluster = `outbound|${webappPorts[protocol]}||webapp-${webapp}.shop.svc.cluster.local`;
+  const served = `catalog-${catalog}.shop.svc.cluster.local:${catalogPorts[protocol]}/*`;
+  return [
+    `gateway-${gateway}.shop server ${front}`,
+    `  gateway-${gateway}.shop client router ${cluster} egress`,
+    `    webapp-${webapp}.shop server ${front}`,
+    `      webapp-${webapp}.shop client ${served}`,
+    `        catalog-${catalog}.shop server ${served}`,
+    `        catalog-${catalog}.shop server ${served}`,
+  ];
+}
+
+for (const { name: places, sinks } of arrangements) {
+  describe(`the shop's requests in Jaeger, through ${places}`, () => {
+    const open = new AsyncDisposableStack();
+    const requests: Request[] = [];
+    let jaeger: Jaeger;
+
+    before(
+      async () => {
+        const program = await tracingProgram();
+        jaeger = open.use(await Jaeger.start(program));
+        const collector = { address: "127.0.0.1", grpc: await freePort(), http: await freePort() };
+        open.use(await startCollector(program, collector, jaeger.otlp));
+        const mesh = open.use(await startShop(program, jaeger, collector, sinks));
+        for (const chain of chains) {
+          for (const protocol of protocols) requests.push(await request(mesh, chain, protocol));
+        }
+      },
+      { timeout: 120_000 },
+    );
+    after(() => open.disposeAsync());
+
+    const spansOf = async ({ chain, key }: Request, count: number): Promise<readonly Span[]> => {
+      let spans: readonly Span[] = [];
+      const isThere = async (): Promise<boolean> => {
+        const traces = await jaeger.traces(`gateway-${chain.gateway}.shop`);
+        spans = traces.find((each) => each.some(({ tags }) => String(tags["user_agent"]).endsWith(key))) ?? [];
+        return spans.length >= count;
+      };
+      const details = (): string => treeOf(spans).join("\n");
+      await waitFor(isThere, { what: `${count} spans`, intervalMs: 500, timeoutMs: 30_000, details });
+      return spans;
+    };
+
+    for (const protocol of protocols) {
+      test(`by ${protocol}, the spans of both proxies say the same`, async () => {
+        const [ofTulle, ofEnvoy] = await Promise.all(
+          kinds.map(async (kind) => {
+            const made = requests.find(({ chain, ...each }) => {
+              return each.protocol === protocol && Object.values(chain).every((proxy) => proxy === kind);
+            })!;
+            const spans = await spansOf(made, expectedTree(made.chain, protocol).length);
+            return inOrder(spans).map(({ name, tags }) => comparable({ name, ...tags }));
+          }),
+        );
+        assert.deepEqual(ofTulle, ofEnvoy);
+      });
+    }
+
+    for (const chain of chains) {
+      for (const protocol of protocols) {
+        test(`${chain.gateway} → ${chain.webapp} → ${chain.catalog} by ${protocol}`, async () => {
+          const made = requests.find((each) => each.chain === chain && each.protocol === protocol);
+          const expected = expectedTree(chain, protocol);
+          assert.deepEqual(treeOf(await spansOf(made!, expected.length)), expected);
+        });
+      }
+    }
+  });
+}
+
+/**
+ * What every request has anew, who wrote the span, and what is listed in docs/differences-from-envoy.md: Tulle's proxy
+ * adds the configuration's revision, and says no zone where it has none.
+ */
+const ownTags = [
+  "guid:x-request-id",
+  "grpc.timeout",
+  "otel.scope.name",
+  "otel.scope.version",
+  "tulle.config.revision",
+  "zone",
+];
+
+/** Without what tells the two trees apart: names of their pods, addresses, the request's key. */
+function comparable(tags: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
+  // Envoys are given the URL without its query as a custom tag, which stands in spans of tries as well.
+  const isTry = String(tags["name"]).startsWith("router ");
+  const told = Object.entries(tags).filter(([key]) => !ownTags.includes(key) && !(isTry && key === "http.url"));
+  return Object.fromEntries(
+    told.map(([key, value]) => {
+      const text = String(value)
+        .replaceAll(/-(tulle|envoy)/g, "")
+        .replace(/\bkey=[-0-9a-f]+/, "key");
+      return [key, text.replaceAll(/127\.\d+\.\d+\.\d+/g, "address")];
+    }),
+  );
+}
+
+async function request(mesh: MeshedProxies, chain: Chain, protocol: Protocol): Promise<Request> {
+  const key = crypto.randomUUID();
+  const headers = { "x-webapp": `${chain.webapp}-${protocol}`, "x-dark-launch": chain.catalog };
+  const { address } = mesh.pod(`gateway-${chain.gateway}`);
+  const answer = await fetch(`http://${address}:${gatewayPort}/api/catalog/items/1`, {
+    headers: { ...headers, "user-agent": `test key=${key}` },
+  });
+  assert.equal(answer.status, 200, await answer.text());
+  return { chain, protocol, key };
+}
+
+function startShop(
+  program: string,
+  jaeger: Jaeger,
+  collectorOutside: OtlpPorts,
+  sinks: Arrangement["sinks"],
+): Promise<MeshedProxies> {
+  return MeshedProxies.start({
+    pods: [
+      { name: "collector", namespace: "shop", proxy: kinds[0]! },
+      ...kinds.flatMap((proxy) => [
+        { name: `gateway-${proxy}`, namespace: "shop", proxy, isGateway: true as const },
+        ...["webapp", "catalog"].map((role) => ({ name: `${role}-${proxy}`, namespace: "shop", proxy })),
+      ]),
+    ],
+    ports: [gatewayPort, ...[webappPorts, catalogPorts, collectorPorts].flatMap((ports) => Object.values(ports))],
+    protocols: { [catalogPorts.grpc]: "grpc", [collectorPorts.grpc]: "grpc" },
+    // The collector's own proxy writes none: it would tell of each batch that it brings, in the next one.
+    manifests: manifests(sinks({ jaeger: jaeger.otlp, collectorOutside })),
+    startApplication: async (pod) => {
+      await using started = new AsyncDisposableStack();
+      if (pod.name.startsWith("catalog")) await startCatalog(pod, started);
+      if (pod.name.startsWith("webapp")) await startWebapps(pod, started);
+      if (pod.name === "collector") {
+        const own = { address: pod.appAddress, ...collectorPorts };
+        started.use(await startCollector(program, own, jaeger.otlp));
+      }
+      return started.move();
+    },
+  });
+}

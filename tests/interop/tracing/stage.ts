@@ -1,0 +1,161 @@
+// A real Jaeger, a real OpenTelemetry collector before it, and what Jaeger says of a trace.
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { goProgram } from "../../tools/go-program.ts";
+import { freePort, startProcess, waitFor } from "../../tools/processes.ts";
+
+/** Builds both, once for a state of their module. */
+export const tracingProgram = (): Promise<string> => goProgram(import.meta.dirname);
+
+export interface Span {
+  readonly service: string;
+  readonly name: string;
+  /** `server`, `client` … */
+  readonly kind: string;
+  readonly traceId: string;
+  readonly spanId: string;
+  readonly parentId: string | undefined;
+  readonly startMicros: number;
+  readonly tags: Readonly<Record<string, unknown>>;
+}
+
+interface JaegerTag {
+  readonly key: string;
+  readonly value: unknown;
+}
+
+interface JaegerTrace {
+  readonly spans: readonly {
+    readonly traceID: string;
+    readonly spanID: string;
+    readonly operationName: string;
+    readonly processID: string;
+    readonly startTime: number;
+    readonly references: readonly { readonly refType: string; readonly spanID: string }[];
+    readonly tags: readonly JaegerTag[];
+  }[];
+  readonly processes: Readonly<Record<string, { readonly serviceName: string }>>;
+}
+
+/** Where OTLP is taken. */
+export interface OtlpPorts {
+  readonly address: string;
+  readonly grpc: number;
+  readonly http: number;
+}
+
+export class Jaeger implements AsyncDisposable {
+  readonly otlp: OtlpPorts;
+  readonly #queryUrl: string;
+  readonly #open: AsyncDisposableStack;
+
+  private constructor(otlp: OtlpPorts, queryUrl: string, open: AsyncDisposableStack) {
+    this.otlp = otlp;
+    this.#queryUrl = queryUrl;
+    this.#open = open;
+  }
+
+  static async start(program: string): Promise<Jaeger> {
+    const address = "127.0.0.1";
+    const names = ["collector.otlp.grpc", "collector.otlp.http", "collector.grpc-server", "collector.http-server"];
+    const flags = [...names, "query.http-server", "query.grpc-server"];
+    const ports: number[] = [];
+    for (const _ of flags) ports.push(await freePort());
+    const open = new AsyncDisposableStack();
+    const args = flags.map((flag, index) => `--${flag}.host-port=${address}:${ports[index]}`);
+    const server = open.use(await startProcess(program, ["jaeger", ...args], { name: "jaeger" }));
+    const queryUrl = `http://${address}:${ports[4]}`;
+    const answers = (): Promise<boolean> =>
+      fetch(`${queryUrl}/api/services`).then(
+        (answer) => answer.ok,
+        () => false,
+      );
+    await waitFor(answers, { what: "Jaeger", details: () => server.output() });
+    return new Jaeger({ address, grpc: ports[0]!, http: ports[1]! }, queryUrl, open);
+  }
+
+  /** All spans of each trace in which the service had a part, traces in no order. */
+  async traces(service: string): Promise<readonly (readonly Span[])[]> {
+    const answer = await fetch(`${this.#queryUrl}/api/traces?limit=1500&service=${encodeURIComponent(service)}`);
+    const { data } = (await answer.json()) as { readonly data: readonly JaegerTrace[] };
+    return data.map(spansOf);
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.#open.disposeAsync();
+  }
+}
+
+function spansOf({ spans, processes }: JaegerTrace): readonly Span[] {
+  return spans.map(({ traceID, spanID, operationName, processID, startTime, references, tags }) => {
+    const byKey = Object.fromEntries(tags.map(({ key, value }) => [key, value]));
+    return {
+      service: processes[processID]!.serviceName,
+      name: operationName,
+      kind: String(byKey["span.kind"]),
+      traceId: traceID,
+      spanId: spanID,
+      parentId: references.find(({ refType }) => refType === "CHILD_OF")?.spanID,
+      startMicros: startTime,
+      tags: byKey,
+    };
+  });
+}
+
+/** A collector that takes OTLP at these ports and passes all on to another, by gRPC. */
+export async function startCollector(program: string, own: OtlpPorts, next: OtlpPorts): Promise<AsyncDisposable> {
+  const folder = await mkdtemp(path.join(tmpdir(), "tulle-collector-"));
+  const open = new AsyncDisposableStack();
+  open.defer(() => rm(folder, { recursive: true, force: true }));
+  const config = {
+    receivers: {
+      otlp: {
+        protocols: {
+          grpc: { endpoint: `${own.address}:${own.grpc}` },
+          http: { endpoint: `${own.address}:${own.http}` },
+        },
+      },
+    },
+    exporters: { otlp: { endpoint: `${next.address}:${next.grpc}`, tls: { insecure: true } } },
+    service: {
+      // It would listen at a port of everybody's.
+      telemetry: { metrics: { level: "none" } },
+      pipelines: { traces: { receivers: ["otlp"], exporters: ["otlp"] } },
+    },
+  };
+  const file = path.join(folder, "collector.yaml");
+  // JSON is YAML.
+  await writeFile(file, JSON.stringify(config));
+  const collector = open.use(await startProcess(program, ["collector", "--config", `file:${file}`]));
+  await collector.waitForOutput(/Everything is ready/);
+  return open;
+}
+
+interface Placed extends Span {
+  readonly depth: number;
+  /** It names a parent that nobody sent. */
+  readonly isOrphan: boolean;
+}
+
+/** Each span behind its parent, those of one parent as they began. */
+export function inOrder(spans: readonly Span[]): readonly Placed[] {
+  const ids = new Set(spans.map(({ spanId }) => spanId));
+  const below = (parent: Span | undefined, depth: number): Placed[] =>
+    spans
+      .filter(({ parentId }) => (parent === undefined ? !ids.has(parentId ?? "") : parentId === parent.spanId))
+      .sort((one, other) => one.startMicros - other.startMicros)
+      .flatMap((span) => [
+        { ...span, depth, isOrphan: parent === undefined && span.parentId !== undefined },
+        ...below(span, depth + 1),
+      ]);
+  return below(undefined, 0);
+}
+
+/** A trace as lines, each below its parent and further in: service, kind, name. */
+export function treeOf(spans: readonly Span[]): readonly string[] {
+  return inOrder(spans).map(({ service, kind, name, depth, isOrphan }) => {
+    const missing = isOrphan ? " (its parent is missing)" : "";
+    return `${"  ".repeat(depth)}${service} ${kind} ${name}${missing}`;
+  });
+}
