@@ -101,8 +101,9 @@ export class OtlpTracer implements Tracer {
   }
 
   tag(key: string, value: string): void {
-    const text = key === "http.method" && !knownMethods.has(value) ? "_OTHER" : spanText(value);
-    writeAttribute(this.#writer, fields.attributes, key, text);
+    const told = key === "http.method" && !knownMethods.has(value) ? "_OTHER" : value;
+    if (this.#writer.asciiPair(fields.attributes, key, told)) return;
+    writeAttribute(this.#writer, fields.attributes, key, spanText(told));
   }
 
   typedTag(key: string, value: bigint | number | boolean): void {

@@ -11,6 +11,7 @@ export const otlpMethods = {
 
 /** A KeyValue with a text. */
 export function writeAttribute(writer: ProtobufWriter, field: number, key: string, value: string): void {
+  if (writer.asciiPair(field, key, value)) return;
   const start = writer.begin(field);
   writer.text(1, key);
   const valueStart = writer.begin(2);

@@ -2,6 +2,7 @@
 // more.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { writeAttribute } from "./otlp-message.ts";
 import { ProtobufWriter, varintBytes } from "./protobuf-writer.ts";
 
 function written(write: (writer: ProtobufWriter) => void): string {
@@ -64,5 +65,24 @@ test("messages and texts are as long as they say, at every edge of a length", ()
     assert.equal(bytes[second], 0x12);
     assert.equal(bytes.length, second + 1 + varintBytes(2 * length) + 2 * length);
     assert.equal(bytes.subarray(bytes.length - 2 * length).toString(), "é".repeat(length));
+  }
+});
+
+test("attributes have the same bytes in one pass and piece by piece", () => {
+  const texts = [0, 1, 40, 60, 117, 118, 119, 121, 122, 130].map((length) => "k".repeat(length));
+  for (const key of [...texts, "clé"]) {
+    for (const value of [...texts, "é", "😀", "\ud800"]) {
+      const pieces = written((writer) => {
+        const start = writer.begin(9);
+        writer.text(1, key);
+        const valueStart = writer.begin(2);
+        writer.text(1, value);
+        writer.end(valueStart);
+        writer.end(start);
+      });
+      // A writer that has refused one goes on as if it had not been asked.
+      const told = written((writer) => writeAttribute(writer, 9, key, value));
+      assert.equal(told, pieces, `${key.length} and ${value.length} characters`);
+    }
   }
 });
