@@ -58,7 +58,7 @@ export const commands: readonly CommandRow[] = [
     name: "x",
     aliases: ["experimental"],
     group: look,
-    summary: "describe a pod or Service and all that holds for it",
+    summary: "describe pods and Services, wait for proxies, configure Prometheus",
     load: () => import("./commands/x/x.ts"),
   },
   {

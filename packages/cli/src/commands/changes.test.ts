@@ -40,25 +40,25 @@ const answer: ChangesResponse = {
 for (const { columns, expected } of [
   {
     columns: undefined,
-    expected: `2026-11-24 18:00:01  VirtualService shop/catalog modified, shop.yaml:12
+    expected: `2026-11-24 18:00:01Z  VirtualService shop/catalog modified, shop.yaml:12
   spec.http[0].route[0].weight: 90 → 10
   spec.http[0].timeout: (none) → "1s\\u009b"
   and 3 more
   findings: IST0101
-2026-11-24 18:00:02  Namespace other deleted, over the API
+2026-11-24 18:00:02Z  Namespace other deleted, over the API
 4 of 5 proxies have everything that was sent.
 `,
   },
   {
     columns: 40,
-    expected: `2026-11-24 18:00:01  VirtualService
+    expected: `2026-11-24 18:00:01Z  VirtualService
     shop/catalog modified, shop.yaml:12
   spec.http[0].route[0].weight: 90 → 10
   spec.http[0].timeout: (none) →
     "1s\\u009b"
   and 3 more
   findings: IST0101
-2026-11-24 18:00:02  Namespace other
+2026-11-24 18:00:02Z  Namespace other
     deleted, over the API
 4 of 5 proxies have everything that was
 sent.

@@ -8,6 +8,7 @@ import { CommandFailure, exitCodes } from "../command/command-failure.ts";
 import type { CommandContext, InstanceOption, OutputOption } from "../command/command-module.ts";
 import { addExamples, addInstanceOption, addOutputOption } from "../command/command-options.ts";
 import { connect, withApiFailures } from "../instance/instance-client.ts";
+import { timedLine } from "../printing/timed-line.ts";
 import { wrapBehind, wrapText } from "../printing/wrap-text.ts";
 
 interface ChangesOptions extends OutputOption, InstanceOption {
@@ -66,7 +67,6 @@ export function changesText({ changes, proxies }: ChangesResponse, columns: numb
 
 function changeText(change: RecordedChange, columns: number | undefined): string {
   const { kind, namespace, name, type, file = "over the API", findings } = change;
-  const time = `${change.time.slice(0, 10)} ${change.time.slice(11, 19)}`;
   const head = `${kind} ${namespace === "" ? "" : `${namespace}/`}${name} ${type}, ${file}`;
   const lines = [
     ...change.fields.map(fieldText),
@@ -74,7 +74,7 @@ function changeText(change: RecordedChange, columns: number | undefined): string
     ...(findings.length === 0 ? [] : [`findings: ${findings.join(", ")}`]),
   ];
   const parts = [
-    wrapText(printable(`${time}  ${head}`), columns, "    "),
+    timedLine(change.time, head, columns),
     ...lines.map((line) => wrapBehind("  ", printable(line), columns, "  ")),
   ];
   return `${parts.join("\n")}\n`;

@@ -1,6 +1,7 @@
 // A Rollout in a few lines for people: what has which share of the requests, the steps, and the evidence.
 import { createColors } from "picocolors";
 import type { RolloutMetricView, RolloutView } from "@tulle/config/api";
+import { printable } from "@tulle/telemetry";
 import type { CommandContext } from "../../command/command-module.ts";
 import { wrapBehind, wrapText } from "../../printing/wrap-text.ts";
 
@@ -18,14 +19,16 @@ export function rolloutPicture(
   const colors = createColors(isTerminal && (env["NO_COLOR"] ?? "") === "");
   // A full last column makes some terminals wrap.
   const width = isTerminal ? (columns ?? usualColumns) - 1 : undefined;
-  const lines = (text: string, before = ""): string[] => wrapBehind(before, text, width).split("\n");
+  const lines = (text: string, before = ""): string[] => wrapBehind(before, printable(text), width).split("\n");
   const paint = { Idle: colors.dim, Progressing: colors.cyan, Paused: colors.yellow } as const;
   const ended = { Completed: colors.green, Aborted: colors.red } as const;
   const color = { ...paint, ...ended }[view.phase];
   const edited = view.isEdited ? ["The resource was edited since; the next start takes what it says now."] : [];
   return [
     ...lines(`${view.name}.${view.namespace}: ${view.strategy} of ${view.host}, revision ${view.revision}`),
-    ...wrapText(`${view.phase}: ${view.message}`, width, "  ").split("\n").map(color),
+    ...wrapText(`${view.phase}: ${printable(view.message)}`, width, "  ")
+      .split("\n")
+      .map(color),
     ...edited.flatMap((text) => lines(text)),
     "",
     ...(view.isLaid ? shares(view, width) : []),
@@ -33,7 +36,7 @@ export function rolloutPicture(
     ...(view.metrics.length === 0 ? [] : ["", ...view.metrics.flatMap((metric) => metricLines(metric, lines, colors))]),
     ...(view.history.length === 0
       ? []
-      : ["", ...view.history.slice(-shownHistory).flatMap(historyLines(lines, colors))]),
+      : ["", ...view.history.slice(-shownHistory).flatMap((entry) => historyLines(entry, width).map(colors.dim))]),
   ];
 }
 
@@ -87,7 +90,6 @@ function metricLines(metric: RolloutMetricView, lines: Wrap, colors: Colors): st
   ];
 }
 
-function historyLines(lines: Wrap, colors: Colors) {
-  return ({ at, text }: RolloutView["history"][number]): string[] =>
-    lines(`${at.slice(11, 19)}Z  ${text}`, "  ").map(colors.dim);
+function historyLines({ at, text }: RolloutView["history"][number], width: number | undefined): string[] {
+  return wrapBehind("  ", `${at.slice(11, 19)}Z  ${printable(text)}`, width, "  ").split("\n");
 }

@@ -57,13 +57,13 @@ test("a Rollout from its start to its end", async (t) => {
       exitCodes.ok,
       /NAME +HOST +STRATEGY +STABLE +CANARY\ncatalog +catalog +canary +version=v1 +version=v2/,
     ],
-    ["rollout watch catalog --timeout 1", exitCodes.failure, /Paused: waits until[^]*has not ended in that time/],
+    ["rollout watch catalog --timeout 1", exitCodes.failure, /Paused: waits until[^]*has not ended in 1 s\n/],
     ["rollout promote catalog", exitCodes.failure, /it cannot go on: no pod of the canary is ready/],
     ["rollout abort catalog", exitCodes.ok, /aborted: everything goes to the stable version: by a person/],
     ["rollout abort catalog", exitCodes.failure, /it has aborted/],
-    ["rollout status catalog", exitCodes.failure, /was aborted/],
+    ["rollout status catalog", exitCodes.failure, /was aborted\nOnce .*:\n  tulle rollout start catalog -n shop/],
     ["rollout watch catalog", exitCodes.failure, /aborted at 0 %/],
-    ["rollout history catalog", exitCodes.ok, /WHEN +WHAT\n.*Z +started \(revision 1\)\n/],
+    ["rollout history catalog", exitCodes.ok, /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ  started \(revision 1\)\n/],
     ["rollout history catalog -o json", exitCodes.ok, /"text": ?"resumed by a person"/],
     // As before there were Rollouts.
     ["rollout status web", exitCodes.ok, /deployment\/web rolled out/],
@@ -106,7 +106,8 @@ const view: RolloutView = {
         isGood: false,
         text: "80 % (2 failed of 10 requests, seen by clients; wanted at least 95 %)",
       },
-      waiting: "3 of 10 requests to the canary so far",
+      // Of a Prometheus, say.
+      waiting: "3 of 10 requests to the canary so far\u001b[2J",
     },
   ],
   isEdited: true,
@@ -121,6 +122,7 @@ for (const columns of [20, 40, 80, 200]) {
     assert.ok(widest < columns, `${widest} of ${columns}`);
     assert.ok(columns < 80 || lines.length <= 24, `${lines.length} lines`);
     assert.ok(lines.some((line) => line.includes("▸ 13")));
+    assert.ok(lines.some((line) => line.includes("  18:00:00Z  thing")));
   });
 }
 

@@ -8,7 +8,7 @@ import { CommandFailure } from "../../command/command-failure.ts";
 import type { CommandContext, InstanceOption, OutputOption } from "../../command/command-module.ts";
 import { addInstanceOption, addOutputOption } from "../../command/command-options.ts";
 import { connect, withApiFailures } from "../../instance/instance-client.ts";
-import { formatFitting } from "../../printing/format-table.ts";
+import { timedLine } from "../../printing/timed-line.ts";
 import { rolloutName } from "./rollout-name.ts";
 import { rolloutPicture } from "./rollout-picture.ts";
 
@@ -51,12 +51,9 @@ export function registerHistory(history: Command, context: CommandContext): void
   history.action(async (words: readonly string[], options: RolloutOptions & OutputOption) => {
     const found = await findRollout(rolloutName(words), options, context);
     const { history: entries } = await readRollout(found);
+    const lines = entries.map(({ at, text }) => `${timedLine(at, text, context.columns)}\n`);
     await context.printData(entries, options.output, () =>
-      formatFitting(
-        ["WHEN", "WHAT"],
-        entries.map(({ at, text }) => [at, text]),
-        { columns: context.columns, title: 0, empty: "It has not been started." },
-      ),
+      lines.length === 0 ? "It has not been started.\n" : lines.join(""),
     );
   });
 }
@@ -72,8 +69,11 @@ export async function showRollout(
   if (view.phase === "Aborted") throw failure(view);
 }
 
-export function failure({ name, message }: RolloutView): CommandFailure {
-  return new CommandFailure(`rollout/${name} was aborted: ${message}`);
+/** Why stands above it, in what was shown. */
+export function failure({ namespace, name }: RolloutView): CommandFailure {
+  return new CommandFailure(`rollout/${name} was aborted`, {
+    hint: `Once the canary is mended:\n  tulle rollout start ${name} -n ${namespace}`,
+  });
 }
 
 export interface FoundRollout {

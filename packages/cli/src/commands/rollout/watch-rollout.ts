@@ -41,7 +41,11 @@ async function watchRollout(text: string, options: WatchOptions, context: Comman
       if (view.phase === "Completed") return;
       if (view.phase === "Aborted") throw failure(view);
     }
-    if (performance.now() > deadline) throw new CommandFailure(`rollout/${found.name} has not ended in that time`);
+    if (performance.now() > deadline) {
+      throw new CommandFailure(`rollout/${found.name} has not ended in ${options.timeout} s`, {
+        hint: "It goes on by itself; 'tulle rollout abort' ends it.",
+      });
+    }
     await delay(pollMs);
   }
 }
