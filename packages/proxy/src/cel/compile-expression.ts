@@ -31,10 +31,16 @@ export function compileExpression(
   more: ReadonlyMap<string, ReadAttribute> = new Map(),
 ): CompiledExpression {
   const parsed = parseExpression(text);
-  if (!parsed.ok) return parsed;
+  return parsed.ok ? compileTreeExpression(parsed.tree, more) : parsed;
+}
+
+export function compileTreeExpression(
+  tree: CelTree,
+  more: ReadonlyMap<string, ReadAttribute> = new Map(),
+): CompiledExpression {
   const known = more.size === 0 ? attributes : new Map([...attributes, ...more]);
   const compilation: Compilation = { known, used: new Set(), reasons: [] };
-  const value = compileTree(parsed.tree, compilation);
+  const value = compileTree(tree, compilation);
   const { used, reasons } = compilation;
   if (reasons.length > 0) return { ok: false, reason: reasons.join("; ") };
   return { ok: true, isTrue: (subject) => value(subject) === true, value, attributes: used };

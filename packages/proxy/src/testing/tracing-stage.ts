@@ -21,8 +21,10 @@ export interface TracedCall {
   readonly headers?: Readonly<Record<string, string | readonly string[]>>;
   readonly body?: readonly string[];
   readonly version?: HttpVersion;
-  /** How many come of it: they are waited for. */
-  readonly spans: number;
+  /** How many come of it: they are waited for. "as told": one, if the host was told that the trace is sampled. */
+  readonly spans: number | "as told";
+  /** Where Envoy writes another number of them. */
+  readonly envoysSpans?: number;
 }
 
 export interface TracedOutcome {
@@ -96,7 +98,10 @@ export async function startTracingStage(
       const port = sides[side === "ours" ? "ours" : "envoy"].ports.get(call.listener)!;
       const headers = { "user-agent": id, ...call.headers };
       const { status, headers: given } = await clients[call.version ?? "HTTP/1.1"](port, { ...call, headers });
-      called.push({ id, status, decoration: String(given["x-envoy-decorator-operation"] ?? ""), count: call.spans });
+      const isTold = seen.get(id)?.some((told) => told["traceparent"]?.endsWith("-01") === true) === true;
+      const spans = side === "ours" ? call.spans : (call.envoysSpans ?? call.spans);
+      const count = spans === "as told" ? Number(isTold) : spans;
+      called.push({ id, status, decoration: String(given["x-envoy-decorator-operation"] ?? ""), count });
     }
     return called;
   };
@@ -171,6 +176,7 @@ function comparableHeaders(
 
 function comparableSpan(span: SeenSpan, spans: readonly SeenSpan[], id: string): object {
   const { name, kind, traceId, spanId, parentSpanId, traceState, events, status, isShared } = span;
+  const resource = Object.entries(span.resource).filter(([key]) => !key.startsWith("telemetry.sdk."));
   const attributes = Object.entries(span.attributes).map(([key, value]) => {
     if (key === "guid:x-request-id") return [key, String(value)[14]];
     return [key, value === id ? "(id)" : value];
@@ -184,6 +190,7 @@ function comparableSpan(span: SeenSpan, spans: readonly SeenSpan[], id: string):
     events: events.map((event) => event.name),
     status,
     isShared,
+    resource: Object.fromEntries(resource.sort(([a], [b]) => (a < b ? -1 : 1))),
   };
 }
 

@@ -7,11 +7,8 @@ import {
   ZipkinConfig_TraceContextOption as ContextOption,
   ZipkinConfigSchema,
 } from "@tulle/xds/envoy/config/trace/v3/zipkin_pb";
-import type { TypedExtensionConfig } from "@tulle/xds/envoy/config/core/v3/extension_pb";
 import type { HttpConnectionManager } from "@tulle/xds/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb";
 import { UuidRequestIdConfigSchema } from "@tulle/xds/envoy/extensions/request_id/uuid/v3/uuid_pb";
-import { EnvironmentResourceDetectorConfigSchema } from "@tulle/xds/envoy/extensions/tracers/opentelemetry/resource_detectors/v3/environment_resource_detector_pb";
-import { AlwaysOnSamplerConfigSchema } from "@tulle/xds/envoy/extensions/tracers/opentelemetry/samplers/v3/always_on_sampler_pb";
 import type { Percent } from "@tulle/xds/envoy/type/v3/percent_pb";
 import { compileGrpcCollector, compileHttpCollector } from "../fields/compile-collector.ts";
 import type { CompileScope } from "../fields/compile-scope.ts";
@@ -27,8 +24,10 @@ import {
 } from "../upstream/otlp-exporter.ts";
 import { compileCustomTags } from "./custom-tags.ts";
 import { compileOperation } from "./compile-route-tracing.ts";
-import { OtlpTracer, type Sampler } from "./otlp-tracer.ts";
+import { OtlpTracer } from "./otlp-tracer.ts";
 import { redactedNamesOf } from "./redacted-names.ts";
+import { detectResource } from "./resource-detectors.ts";
+import { compileSampler } from "./samplers.ts";
 import type { RequestIdRules } from "./sampling.ts";
 import { openTelemetryMessage, requestIdMessage, zipkinMessage } from "./tracing-fields.ts";
 import { TracingObserver } from "./tracing-observer.ts";
@@ -150,7 +149,7 @@ function compileProvider(
 function compileOpenTelemetry(message: OpenTelemetryConfig, build: TracingBuild, place: Place): Tracer | undefined {
   const { scope, problems } = build;
   if (message.exporter !== undefined) problems.error(place.field("exporter"), "is not supported");
-  const sampler = compileSampler(message.sampler, build, place.field("sampler"));
+  const sampler = message.sampler && compileSampler(message.sampler, place.field("sampler"), problems);
   const resource = resourceOf(message, build, place);
   const collector = otlpCollector(message, build, place);
   if (collector === undefined) return undefined;
@@ -219,43 +218,10 @@ function resourceOf(
   if (message.setServiceNameResourceAttribute ?? true) {
     resource.set("service.name", message.serviceName === "" ? "unknown_service:envoy" : message.serviceName);
   }
-  for (const [index, detector] of message.resourceDetectors.entries()) {
-    const typeUrl = detector.typedConfig?.typeUrl ?? "";
-    const at = place.field("resource_detectors", index);
-    if (typeUrl !== typeUrlOf(EnvironmentResourceDetectorConfigSchema)) {
-      build.problems.error(at, `resource detector '${detector.name}' is not supported`);
-      continue;
-    }
-    for (const [key, value] of resourceOfEnvironment(build.scope.environment["OTEL_RESOURCE_ATTRIBUTES"])) {
-      resource.set(key, value);
-    }
+  for (const [key, value] of detectResource(message.resourceDetectors, build.scope, place, build.problems)) {
+    resource.set(key, value);
   }
   return [...resource];
-}
-
-/** `key=value,key=value`, values percent-encoded (OpenTelemetry: Resource SDK, "Specifying resource information via an
- *  environment variable"). What is not sound is left out as a whole. */
-function resourceOfEnvironment(text: string | undefined): readonly (readonly [string, string])[] {
-  const pairs = (text ?? "").split(",").map((pair) => pair.trim());
-  try {
-    return pairs.flatMap((pair) => {
-      const [, key, value] = /^([^=]+)=(.*)$/.exec(pair) ?? [];
-      return key === undefined ? [] : [[key.trim(), decodeURIComponent(value!.trim())] as const];
-    });
-  } catch {
-    return [];
-  }
-}
-
-function compileSampler(
-  config: TypedExtensionConfig | undefined,
-  build: TracingBuild,
-  place: Place,
-): Sampler | undefined {
-  if (config === undefined) return undefined;
-  if (config.typedConfig?.typeUrl === typeUrlOf(AlwaysOnSamplerConfigSchema)) return () => true;
-  build.problems.error(place, `sampler '${config.name}' is not supported`);
-  return undefined;
 }
 
 function compileZipkin(message: ZipkinConfig, build: TracingBuild, place: Place): Tracer | undefined {

@@ -13,6 +13,8 @@ import type { HeaderMap } from "../http/header-map.ts";
 import type { RequestHead } from "../http/message.ts";
 import type { OtlpExporter } from "../upstream/otlp-exporter.ts";
 import { ActiveSpan } from "./active-span.ts";
+import type { StreamInfo } from "../http/stream-info.ts";
+import type { Sampler } from "./samplers.ts";
 import { spanText } from "./span-text.ts";
 import type { SpanHead, SpanKind, Tracer } from "./tracer.ts";
 
@@ -46,9 +48,6 @@ const knownMethods: ReadonlySet<string> = new Set([
   "TRACE",
 ]);
 
-/** Whether a new span is sampled, in place of the connection manager's decision and the parent's. */
-export type Sampler = () => boolean;
-
 export class OtlpTracer implements Tracer {
   readonly #exporter: OtlpExporter;
   readonly #sampler: Sampler | undefined;
@@ -62,16 +61,17 @@ export class OtlpTracer implements Tracer {
     this.#sampler = sampler;
   }
 
-  start(request: RequestHead, _kind: SpanKind, isTraced: boolean): ActiveSpan {
-    const { headers } = request;
+  start({ headers }: RequestHead, _kind: SpanKind, isTraced: boolean, info: StreamInfo): ActiveSpan {
     const text = onlyValue(headers, "traceparent");
     const parent = text === undefined ? undefined : parseTraceParent(text);
     if (parent === undefined) {
-      return new ActiveSpan(newTraceId(), newSpanId(), "", this.#sampler?.() ?? isTraced, undefined);
+      const traceId = newTraceId();
+      const isSampled = isTraced && (this.#sampler?.(info, traceId, undefined) ?? true);
+      return new ActiveSpan(traceId, newSpanId(), "", isSampled, undefined);
     }
     const states = headers.getJoined("tracestate");
     const traceState = states === undefined ? undefined : passedTraceState(states);
-    const isSampled = this.#sampler?.() ?? (isTraced && parent.isSampled);
+    const isSampled = isTraced && (this.#sampler?.(info, parent.traceId, parent.isSampled) ?? parent.isSampled);
     return new ActiveSpan(parent.traceId, newSpanId(), parent.spanId, isSampled, traceState);
   }
 

@@ -2,6 +2,7 @@
 // written (Envoy: `Tracing::Driver`).
 import type { HeaderMap } from "../http/header-map.ts";
 import type { RequestHead } from "../http/message.ts";
+import type { StreamInfo } from "../http/stream-info.ts";
 import type { ActiveSpan } from "./active-span.ts";
 
 export type SpanKind = "server" | "client";
@@ -26,7 +27,7 @@ export interface TagSink {
 }
 
 export interface Tracer extends TagSink {
-  start(request: RequestHead, kind: SpanKind, isTraced: boolean): ActiveSpan;
+  start(request: RequestHead, kind: SpanKind, isTraced: boolean, info: StreamInfo): ActiveSpan;
   /** Tells the next one; `spanId` is the request's own or that of a try, whose parent is the request's then. */
   inject(span: ActiveSpan, headers: HeaderMap, spanId: string): void;
   /** The name of a span that nothing names. */

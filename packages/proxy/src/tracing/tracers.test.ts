@@ -89,7 +89,7 @@ for (const { name, tracer: which, headers, absent } of contexts) {
   test(`a new trace begins: ${name}`, () => {
     const tracer = which === "otlp" ? otlp : zipkin;
     const head = request(headers);
-    const span = tracer.start(head, "server", true);
+    const span = tracer.start(head, "server", true, new StreamInfo(0, 0, "", "", ""));
     assert.equal(span.parentSpanId, "");
     assert.equal(span.isSampled, true);
     assert.notEqual(span.traceId, "0af7651916cd43dd8448eb211c80319c");
@@ -104,7 +104,7 @@ for (const { name, tracer: which, headers, absent } of contexts) {
 
 test("a list of states that is none goes, its parent stays", () => {
   const head = request(["traceparent", sound, "tracestate", "!!,=", "baggage", "k=v"]);
-  const span = otlp.start(head, "server", true);
+  const span = otlp.start(head, "server", true, new StreamInfo(0, 0, "", "", ""));
   otlp.inject(span, head.headers, span.spanId);
   assert.equal(span.traceId, "0af7651916cd43dd8448eb211c80319c");
   assert.equal(head.headers.get("tracestate"), undefined);

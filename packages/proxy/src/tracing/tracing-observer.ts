@@ -54,7 +54,7 @@ export class TracingObserver implements StreamObserver {
     const reason = decideTrace(request.headers, shares, requestId, random);
     reasons[reason].increment();
     info.traceReason = reason;
-    const span = tracer.start(request, this.#kind, reason !== "not_traceable");
+    const span = tracer.start(request, this.#kind, reason !== "not_traceable", info);
     info.span = span;
     this.#name(span, request, info);
   }

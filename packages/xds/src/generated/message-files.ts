@@ -517,11 +517,20 @@ export const messageFiles: Readonly<Record<string, readonly string[]>> = {
   "envoy/extensions/tracers/opentelemetry/resource_detectors/v3/environment_resource_detector_pb": [
     "EnvironmentResourceDetectorConfig"
   ],
+  "envoy/extensions/tracers/opentelemetry/resource_detectors/v3/static_config_resource_detector_pb": [
+    "StaticConfigResourceDetectorConfig"
+  ],
   "envoy/extensions/tracers/opentelemetry/samplers/v3/always_on_sampler_pb": [
     "AlwaysOnSamplerConfig"
   ],
   "envoy/extensions/tracers/opentelemetry/samplers/v3/cel_sampler_pb": [
     "CELSamplerConfig"
+  ],
+  "envoy/extensions/tracers/opentelemetry/samplers/v3/parent_based_sampler_pb": [
+    "ParentBasedSamplerConfig"
+  ],
+  "envoy/extensions/tracers/opentelemetry/samplers/v3/trace_id_ratio_based_sampler_pb": [
+    "TraceIdRatioBasedSamplerConfig"
   ],
   "envoy/extensions/transport_sockets/raw_buffer/v3/raw_buffer_pb": [
     "RawBuffer"

@@ -10,5 +10,9 @@ const denominators: Readonly<Record<number, number>> = {
 
 /** The share as a number in [0, 1]. */
 export function fractionOf(percent: FractionalPercent): number {
-  return Math.min(1, percent.numerator / (denominators[percent.denominator] ?? 100));
+  return Math.min(1, percent.numerator / denominatorOf(percent));
+}
+
+export function denominatorOf(percent: FractionalPercent | undefined): number {
+  return denominators[percent?.denominator ?? FractionalPercent_DenominatorType.HUNDRED] ?? 100;
 }
