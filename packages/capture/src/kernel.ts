@@ -8,6 +8,7 @@ const definitions = {
   send: { arguments: ["i32", "buffer", "u64", "i32"], return: "i64" },
   recv: { arguments: ["i32", "buffer", "u64", "i32"], return: "i64" },
   close: { arguments: ["i32"], return: "i32" },
+  getsockopt: { arguments: ["i32", "i32", "i32", "buffer", "buffer"], return: "i32" },
 } as const;
 
 let loaded: CallsOf<typeof definitions> | undefined;
@@ -30,6 +31,8 @@ const addressFamilyNetlink = 16;
 const socketRaw = 3;
 const socketCloseOnExec = 0o2000000;
 const doNotWait = 0x40;
+const socketLevel = 1;
+const peerCredentials = 17;
 
 /**
  * A netlink(7) socket, which talks to the kernel alone. Answers its descriptor, or undefined where this process gets
@@ -60,4 +63,24 @@ export function receiveMessage(descriptor: number, into: Uint8Array): number | u
 
 export function closeDescriptor(descriptor: number): void {
   calls().close(descriptor);
+}
+
+/**
+ * Who was at the other end of a Unix socket when it was connected, or listened there, as the kernel knows it (unix(7),
+ * SO_PEERCRED); undefined where the system does not tell (it is not Linux), or it is no such socket.
+ */
+export function unixSocketPeer(descriptor: number): { readonly pid: number; readonly uid: number } | undefined {
+  if (process.platform !== "linux") return undefined;
+  // struct ucred: pid, uid, gid.
+  const credentials = Buffer.alloc(12);
+  const length = Buffer.alloc(4);
+  length.writeUInt32LE(credentials.length);
+  try {
+    const answer = calls().getsockopt(descriptor, socketLevel, peerCredentials, credentials, length);
+    const pid = credentials.readInt32LE(0);
+    // A socket of another family answers, too: with nobody's number.
+    return Number(answer) === 0 && pid > 0 ? { pid, uid: credentials.readUInt32LE(4) } : undefined;
+  } catch {
+    return undefined;
+  }
 }

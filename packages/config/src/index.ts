@@ -94,6 +94,7 @@ export type { Path } from "./findings/places.ts";
 export { parseDuration } from "./schema/duration.ts";
 export type {
   ApplyResult,
+  ApplyOptions,
   DeleteOptions,
   Store,
   StoreChange,

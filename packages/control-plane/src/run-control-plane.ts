@@ -101,7 +101,7 @@ export async function runControlPlane(options: ControlPlaneOptions): Promise<Run
       await serveXds(options, instanceId, stages, security, clock, descriptors),
     );
     const { findings, statusOf } = stages;
-    const timeline = new Timeline({ store, findings, kept: changes, clock });
+    const timeline = new Timeline({ ...stages, store, kept: changes, clock });
     open.defer(() => timeline.close());
     const resources = resourceRoutes({
       store,

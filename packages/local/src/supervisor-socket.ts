@@ -5,7 +5,7 @@ import { chmodSync, rmSync } from "node:fs";
 import { connect, createServer, type Server, type Socket } from "node:net";
 import { descriptorOf } from "@tulle/listening";
 import { findSocketPath, makeSocketPath, NotOwn, ownUid, userName } from "@tulle/identity/own";
-import { socketPeer } from "./network/libc.ts";
+import { unixSocketPeer } from "@tulle/capture";
 import { processStartTime } from "./process-start-time.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -70,7 +70,12 @@ export class FoundSupervisor implements Disposable {
   static async find(stateDir: string, env: Environment): Promise<FoundSupervisor | undefined> {
     const connection = await connectTo(findSocketPath(stateDir, socketName, env));
     if (connection === undefined) return undefined;
-    const { pid, uid } = socketPeer(descriptorOf(connection));
+    const peer = unixSocketPeer(descriptorOf(connection));
+    if (peer === undefined) {
+      connection.destroy();
+      throw new NotOwn(`the system does not tell whose the supervisor's socket in ${stateDir} is`);
+    }
+    const { pid, uid } = peer;
     const startTime = await processStartTime(pid);
     if (uid === ownUid() && startTime !== undefined) return new FoundSupervisor(pid, startTime, connection);
     connection.destroy();

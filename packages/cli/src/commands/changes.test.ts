@@ -13,13 +13,16 @@ const answer: ChangesResponse = {
       namespace: "shop",
       name: "catalog",
       type: "modified",
-      file: "shop.yaml:12",
+      file: "/srv/shop/shop.yaml:12",
       fields: [
         { path: "spec.http[0].route[0].weight", before: "90", after: "10" },
         { path: "spec.http[0].timeout", after: '"1s\u009b"' },
       ],
       moreFields: 3,
       findings: ["IST0101"],
+      by: "ann (uid 1000)",
+      revision: { before: 41, after: 42 },
+      proxies: { connected: 5, inSync: 4, refusing: 1, tookMs: 124 },
     },
     {
       id: 2,
@@ -31,6 +34,23 @@ const answer: ChangesResponse = {
       fields: [],
       moreFields: 0,
       findings: [],
+      by: "the token's holder at 127.0.0.1",
+      revision: { before: 42, after: 43 },
+      proxies: { connected: 5, inSync: 3, refusing: 0 },
+    },
+    {
+      id: 3,
+      time: "2026-11-24T18:00:03.000Z",
+      kind: "Rollout",
+      namespace: "shop",
+      name: "catalog",
+      type: "added",
+      file: "rollouts.yaml:1",
+      fields: [],
+      moreFields: 0,
+      findings: [],
+      by: "an edit of the file",
+      revision: { before: 43, after: 44 },
     },
   ],
   platformChanges: 4,
@@ -41,11 +61,18 @@ for (const { columns, expected } of [
   {
     columns: undefined,
     expected: `2026-11-24 18:00:01Z  VirtualService shop/catalog modified, shop.yaml:12
+  by ann (uid 1000), revision 41 → 42
   spec.http[0].route[0].weight: 90 → 10
   spec.http[0].timeout: (none) → "1s\\u009b"
   and 3 more
   findings: IST0101
+  4 of 5 proxies in sync after 0.12 s, 1 refuses something
 2026-11-24 18:00:02Z  Namespace other deleted, over the API
+  by the token's holder at 127.0.0.1, revision 42 → 43
+  3 of 5 proxies in sync so far
+2026-11-24 18:00:03Z  Rollout shop/catalog added, rollouts.yaml:1
+  by an edit of the file, revision 43 → 44
+  no proxy needs it
 4 of 5 proxies have everything that was sent.
 `,
   },
@@ -53,17 +80,29 @@ for (const { columns, expected } of [
     columns: 40,
     expected: `2026-11-24 18:00:01Z  VirtualService
     shop/catalog modified, shop.yaml:12
+  by ann (uid 1000), revision 41 → 42
   spec.http[0].route[0].weight: 90 → 10
   spec.http[0].timeout: (none) →
     "1s\\u009b"
   and 3 more
   findings: IST0101
+  4 of 5 proxies in sync after 0.12 s, 1
+    refuses something
 2026-11-24 18:00:02Z  Namespace other
     deleted, over the API
+  by the token's holder at 127.0.0.1,
+    revision 42 → 43
+  3 of 5 proxies in sync so far
+2026-11-24 18:00:03Z  Rollout
+    shop/catalog added, rollouts.yaml:1
+  by an edit of the file, revision 43 →
+    44
+  no proxy needs it
 4 of 5 proxies have everything that was
 sent.
 `,
   },
 ]) {
-  test(`changes in ${columns ?? "any number of"} columns`, () => assert.equal(changesText(answer, columns), expected));
+  test(`changes in ${columns ?? "any number of"} columns`, () =>
+    assert.equal(changesText(answer, { columns, cwd: "/srv/shop" }), expected));
 }

@@ -1,20 +1,26 @@
 // `tulle changes`: what was changed in the configuration, newest last, and whether the proxies have it.
 import type { Command } from "commander";
 import { parseDuration } from "@tulle/config";
-import { type ChangesResponse, endpoints, type FieldChange, type RecordedChange } from "@tulle/config/api";
+import { endpoints } from "@tulle/config/api";
+import type { ChangesResponse, ChangeSync, FieldChange, RecordedChange } from "@tulle/config/api";
 import { printable } from "@tulle/telemetry";
 import { parseKind } from "../arguments/resource-arguments.ts";
 import { CommandFailure, exitCodes } from "../command/command-failure.ts";
 import type { CommandContext, InstanceOption, OutputOption } from "../command/command-module.ts";
 import { addExamples, addInstanceOption, addOutputOption } from "../command/command-options.ts";
 import { connect, withApiFailures } from "../instance/instance-client.ts";
+import { poll } from "../instance/poll.ts";
+import { pathFromHere } from "../printing/path-from-here.ts";
 import { timedLine } from "../printing/timed-line.ts";
 import { wrapBehind, wrapText } from "../printing/wrap-text.ts";
 
 interface ChangesOptions extends OutputOption, InstanceOption {
   readonly namespace?: string;
   readonly since?: string;
+  readonly watch?: true;
 }
+
+type Wanted = (change: RecordedChange) => boolean;
 
 export function register(command: Command, context: CommandContext): void {
   addInstanceOption(command);
@@ -22,23 +28,74 @@ export function register(command: Command, context: CommandContext): void {
   command.argument("[kind/name]", "only changes of this object, or of a kind");
   command.option("-n, --namespace <namespace>", "only changes in this namespace");
   command.option("--since <duration>", "only the last 10m, 2h and so on");
+  command.option("-w, --watch", "go on with what is changed from now on, and when the proxies have it");
   addExamples(command, [
     ["tulle changes --since 10m", "what happened just now"],
     ["tulle changes VirtualService/catalog -n shop", "one object's history"],
+    ["tulle changes --watch --since 1s -o json", "what happens from now on, one JSON object a line"],
   ]);
   command.action(async (object: string | undefined, options: ChangesOptions) => {
-    const wanted = object === undefined ? undefined : parseObject(object);
+    const named = object === undefined ? undefined : parseObject(object);
+    const isWanted: Wanted = ({ kind, name, namespace }) =>
+      (options.namespace === undefined || namespace === options.namespace) &&
+      (named === undefined || (kind === named.kind && (named.name === undefined || name === named.name)));
     const since = sinceOf(options.since);
     const instance = await context.instance(options);
-    const answer = await withApiFailures(instance, () => connect(instance).call(endpoints.changes, { since }));
-    const changes = answer.changes.filter(
-      ({ kind, name, namespace }) =>
-        (options.namespace === undefined || namespace === options.namespace) &&
-        (wanted === undefined || (kind === wanted.kind && (wanted.name === undefined || name === wanted.name))),
-    );
-    const shown = { ...answer, changes };
-    await context.printData(shown, options.output, () => changesText(shown, context.columns));
+    const ask = (from: string | undefined): Promise<ChangesResponse> =>
+      withApiFailures(instance, () => connect(instance).call(endpoints.changes, { since: from }));
+    if (options.watch === true) {
+      await watchChanges(ask, since, isWanted, options, context);
+      return;
+    }
+    const answer = await ask(since);
+    const shown = { ...answer, changes: answer.changes.filter(isWanted) };
+    await context.printData(shown, options.output, () => changesText(shown, context));
   });
+}
+
+/** Changes of so long ago are looked at again: the clock may have been set back, or a control plane have lost one. */
+const lookBackMs = 60_000;
+/** More than a control plane keeps. */
+const maxTold = 5000;
+
+/** Each change when it is first seen, and again, as data, or how it ended, as text, once the proxies have answered. */
+async function watchChanges(
+  ask: (from: string | undefined) => Promise<ChangesResponse>,
+  since: string | undefined,
+  isWanted: Wanted,
+  { output }: OutputOption,
+  context: CommandContext,
+): Promise<void> {
+  /** By id and time; whether all that there is to say was said. */
+  const told = new Map<string, boolean>();
+  let from = since;
+  const print = async (change: RecordedChange, text: string): Promise<void> => {
+    if (output === "json") context.stdout(`${JSON.stringify(change)}\n`);
+    else await context.printData(change, output, () => text);
+    if (output === "yaml") context.stdout("---\n");
+  };
+  for await (const answer of poll(() => ask(from))) {
+    if (answer === undefined) continue;
+    for (const change of answer.changes.filter(isWanted)) {
+      const key = `${change.id} ${change.time}`;
+      const isDone = change.proxies === undefined || change.proxies.tookMs !== undefined;
+      const before = told.get(key);
+      told.set(key, isDone);
+      if (before === undefined) await print(change, changeText(change, context, isDone));
+      else if (isDone && !before)
+        await print(
+          change,
+          `${timedLine(change.time, `${nameOf(change)}:`, context.columns)}\n${syncText(change, context.columns)}`,
+        );
+    }
+    for (const oldest of told.keys()) if (told.size > maxTold) told.delete(oldest);
+    const open = answer.changes.find(({ proxies }) => proxies !== undefined && proxies.tookMs === undefined);
+    const times = [open, answer.changes.at(-1)].flatMap((change) =>
+      change === undefined ? [] : Date.parse(change.time),
+    );
+    const back = new Date(Math.min(...times) - lookBackMs);
+    if (times.length > 0 && (since === undefined || back > new Date(since))) from = back.toISOString();
+  }
 }
 
 function parseObject(text: string): { readonly kind: string; readonly name: string | undefined } {
@@ -56,28 +113,52 @@ function sinceOf(duration: string | undefined): string | undefined {
   return new Date(Date.now() - durationMs).toISOString();
 }
 
-/** One block a change; `columns` is the width of the terminal, if there is one. */
-export function changesText({ changes, proxies }: ChangesResponse, columns: number | undefined): string {
-  const blocks = changes.map((change) => changeText(change, columns));
+type Terminal = Pick<CommandContext, "columns" | "cwd">;
+
+/** One block a change. */
+export function changesText({ changes, proxies }: ChangesResponse, terminal: Terminal): string {
+  const blocks = changes.map((change) => changeText(change, terminal, true));
   const { connected, inSync } = proxies;
   const none = "No changes are remembered of that.\n";
-  const proxiesText = wrapText(`${inSync} of ${connected} proxies have everything that was sent.`, columns);
-  return `${blocks.length === 0 ? none : blocks.join("")}${proxiesText}\n`;
+  const all = wrapText(`${inSync} of ${connected} proxies have everything that was sent.`, terminal.columns);
+  return `${blocks.length === 0 ? none : blocks.join("")}${all}\n`;
 }
 
-function changeText(change: RecordedChange, columns: number | undefined): string {
-  const { kind, namespace, name, type, file = "over the API", findings } = change;
-  const head = `${kind} ${namespace === "" ? "" : `${namespace}/`}${name} ${type}, ${file}`;
+function changeText(change: RecordedChange, { columns, cwd }: Terminal, withSync: boolean): string {
+  const { type, file, findings, by, revision } = change;
+  const where = file === undefined ? "over the API" : pathFromHere(file, cwd);
+  const made = [
+    ...(by === undefined ? [] : [`by ${by}`]),
+    ...(revision === undefined ? [] : [`revision ${revision.before} → ${revision.after}`]),
+  ];
   const lines = [
+    ...(made.length === 0 ? [] : [made.join(", ")]),
     ...change.fields.map(fieldText),
     ...(change.moreFields === 0 ? [] : [`and ${change.moreFields} more`]),
     ...(findings.length === 0 ? [] : [`findings: ${findings.join(", ")}`]),
   ];
   const parts = [
-    timedLine(change.time, head, columns),
+    timedLine(change.time, `${nameOf(change)} ${type}, ${where}`, columns),
     ...lines.map((line) => wrapBehind("  ", printable(line), columns, "  ")),
   ];
-  return `${parts.join("\n")}\n`;
+  return `${parts.join("\n")}\n${withSync ? syncText(change, columns) : ""}`;
+}
+
+function nameOf({ kind, namespace, name }: RecordedChange): string {
+  return `${kind} ${namespace === "" ? "" : `${namespace}/`}${name}`;
+}
+
+function syncText({ revision, proxies }: RecordedChange, columns: number | undefined): string {
+  // Kept by a control plane that did not count yet.
+  if (revision === undefined) return "";
+  return `${wrapBehind("  ", proxies === undefined ? "no proxy needs it" : proxiesText(proxies), columns, "  ")}\n`;
+}
+
+function proxiesText({ connected, inSync, refusing, tookMs }: ChangeSync): string {
+  if (connected === 0) return "no proxy was connected";
+  const after = tookMs === undefined ? " so far" : ` after ${(tookMs / 1000).toFixed(2)} s`;
+  const refused = refusing === 0 ? "" : `, ${refusing} refuse${refusing === 1 ? "s" : ""} something`;
+  return `${inSync} of ${connected} proxies in sync${after}${refused}`;
 }
 
 function fieldText({ path, before = "(none)", after = "(none)" }: FieldChange): string {

@@ -272,6 +272,26 @@ export interface RecordedChange {
   readonly moreFields: number;
   /** Codes of what there was to say of the resource then. */
   readonly findings: readonly string[];
+  /** Who made it, as far as the control plane knows: a user of its machine, the token's holder, an edit of the file. */
+  readonly by?: string;
+  /**
+   * Of the configuration, before and after: rises by one with every batch of changes that are made at once, across
+   * restarts.
+   */
+  readonly revision?: { readonly before: number; readonly after: number };
+  /** Missing where it means nothing for any proxy. */
+  readonly proxies?: ChangeSync;
+}
+
+/** How far the proxies are with a change, of those that were connected when it was sent and have not gone since. */
+export interface ChangeSync {
+  readonly connected: number;
+  /** They have answered everything that was meant for them, and refused nothing of it. */
+  readonly inSync: number;
+  /** They have answered everything, and refuse something that they have been sent. */
+  readonly refusing: number;
+  /** From the change to the last proxy's answer; missing while one has not answered. */
+  readonly tookMs?: number;
 }
 
 export interface FieldChange {

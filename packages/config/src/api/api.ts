@@ -90,7 +90,7 @@ export const changeEndpoints = {
     path: "/api/v1/changes",
     query: ["since"],
     answer: json<ChangesResponse>(),
-    summary: "what was changed, and whether the proxies have it (?since=TIME)",
+    summary: "what was changed, by whom, and which proxies have it (?since=TIME)",
   },
 } as const satisfies Endpoints;
 

@@ -8,7 +8,7 @@ import { attachPlaces, placesOf } from "../findings/places.ts";
 import { keyOf, keyText, sameContent } from "../kinds/resource.ts";
 import type { MeshResource, ResourceOf } from "../kinds/resource.ts";
 import type { ResourceKey } from "../findings/finding.ts";
-import type { ApplyResult, Store, StoreChange, StoreListener, Unwatch } from "./store.ts";
+import type { ApplyOptions, ApplyResult, Store, StoreChange, StoreListener, Unwatch } from "./store.ts";
 
 /** Changes kept for watchers that come back; beyond it they list anew. */
 export const defaultHistoryChanges = 4096;
@@ -84,8 +84,8 @@ export class MemoryStore implements Store {
     return this.#history.slice(this.#history.length - (this.#resourceVersion - resourceVersion));
   }
 
-  async apply(resource: MeshResource): Promise<ApplyResult> {
-    const { outcome, resource: stored } = this.#put(resource);
+  async apply(resource: MeshResource, { by }: ApplyOptions = {}): Promise<ApplyResult> {
+    const { outcome, resource: stored } = this.#put(resource, by);
     await this.#delivery;
     // What machines write, and often, does not analyze the mesh.
     const isOfUser = kindDefinitions[resource.kind].writtenBy === "user";
@@ -94,19 +94,22 @@ export class MemoryStore implements Store {
   }
 
   /** Creates or replaces several resources as one batch for the listeners. */
-  async applyAll(resources: readonly MeshResource[]): Promise<readonly Pick<ApplyResult, "outcome" | "resource">[]> {
-    const results = resources.map((resource) => this.#put(resource));
+  async applyAll(
+    resources: readonly MeshResource[],
+    { by }: ApplyOptions = {},
+  ): Promise<readonly Pick<ApplyResult, "outcome" | "resource">[]> {
+    const results = resources.map((resource) => this.#put(resource, by));
     await this.#delivery;
     return results;
   }
 
-  async delete(key: ResourceKey): Promise<MeshResource | undefined> {
+  async delete(key: ResourceKey, { by }: ApplyOptions = {}): Promise<MeshResource | undefined> {
     const text = keyText(key);
     const previous = this.#resources.get(text);
     if (previous === undefined) return undefined;
     this.#resources.delete(text);
     this.#byKind.get(previous.kind)?.delete(text);
-    this.#record({ type: "deleted", resource: previous, previous });
+    this.#record({ type: "deleted", resource: previous, previous }, by);
     await this.#delivery;
     return previous;
   }
@@ -135,7 +138,7 @@ export class MemoryStore implements Store {
     return this.findings().filter((finding) => finding.resource !== undefined && keyText(finding.resource) === text);
   }
 
-  #put(resource: MeshResource): Pick<ApplyResult, "outcome" | "resource"> {
+  #put(resource: MeshResource, by: string | undefined): Pick<ApplyResult, "outcome" | "resource"> {
     const text = keyText(keyOf(resource));
     const previous = this.#resources.get(text);
     if (previous !== undefined && sameContent(previous, resource)) {
@@ -150,14 +153,15 @@ export class MemoryStore implements Store {
     const ofKind = this.#byKind.get(stored.kind) ?? new Map<string, MeshResource>();
     ofKind.set(text, stored);
     this.#byKind.set(stored.kind, ofKind);
-    if (previous === undefined) this.#record({ type: "added", resource: stored });
-    else this.#record({ type: "modified", resource: stored, previous });
+    if (previous === undefined) this.#record({ type: "added", resource: stored }, by);
+    else this.#record({ type: "modified", resource: stored, previous }, by);
     return { outcome: previous === undefined ? "created" : "configured", resource: stored };
   }
 
-  #record(change: Omit<StoreChange, "resourceVersion">): void {
+  #record(change: Omit<StoreChange, "resourceVersion" | "by">, by: string | undefined): void {
     this.#resourceVersion += 1;
-    const numbered: StoreChange = { ...change, resourceVersion: this.#resourceVersion };
+    const { resourceVersion } = this;
+    const numbered: StoreChange = { ...change, resourceVersion, ...(by === undefined ? {} : { by }) };
     this.#history.push(numbered);
     // Cut in one go when twice as long as needed, so that a change costs no shift of the whole window.
     if (this.#history.length > 2 * this.#historyChanges) {

@@ -14,6 +14,8 @@ export interface StoreChange {
   readonly previous?: MeshResource;
   /** The version of the store after this change. */
   readonly resourceVersion: number;
+  /** Who made it, in words; missing where the store does not know. */
+  readonly by?: string;
 }
 
 export type Unwatch = () => void;
@@ -46,7 +48,12 @@ export class StoreRefusal extends Error {
   }
 }
 
-export interface DeleteOptions {
+export interface ApplyOptions {
+  /** See `StoreChange`. */
+  readonly by?: string | undefined;
+}
+
+export interface DeleteOptions extends ApplyOptions {
   readonly atOnce?: boolean;
 }
 
@@ -69,7 +76,7 @@ export interface Store {
    * Creates or replaces. Resolves once watchers know. An apply that changes nothing gives no new version. @throws
    * {StoreRefusal}
    */
-  apply(resource: MeshResource): Promise<ApplyResult>;
+  apply(resource: MeshResource, options?: ApplyOptions): Promise<ApplyResult>;
   /**
    * Resolves to the deleted resource; undefined when there was none. A pod that somebody runs is only marked: it leaves
    * in good order, and whoever runs it deletes it `atOnce` when it is gone (as in Kubernetes, with a grace period of

@@ -7,7 +7,8 @@ import https from "node:https";
 import { connect, type Socket } from "node:net";
 import path from "node:path";
 import { type TestContext, test } from "node:test";
-import { ApiClient, ApiError, controlPlaneName } from "@tulle/config";
+import { ApiClient, ApiError, controlPlaneName, type MeshResource } from "@tulle/config";
+import { endpoints } from "@tulle/config/api";
 import { createAuthority } from "@tulle/identity";
 import { provenWorld, type ProvenWorld } from "../testing/proven-world.ts";
 import { tcpLimits } from "./tcp-door.ts";
@@ -227,4 +228,33 @@ test("watches of another user do not exist, and the owner's by one way take no p
   assert.equal((await world.ask("/api/v1/watch")).status, 503);
   const headers = { authorization: `Bearer ${world.token}` };
   assert.match(await ask(world, true, { path: "/api/v1/watch", headers }), /^200 /);
+});
+
+test("a change tells who made it", async (t) => {
+  const world = await start(t);
+  const bySocket = new ApiClient({ endpoint: { socketPath: world.running.socketPath } });
+  const url = `https://127.0.0.1:${world.port}`;
+  const byToken = new ApiClient({ endpoint: { url, token: world.token, rootsPem: world.roots } });
+  for (const [name, client] of Object.entries({ "by-socket": bySocket, "by-token": byToken })) {
+    const resource = {
+      apiVersion: "v1",
+      kind: "Namespace",
+      metadata: { name, namespace: "" },
+    } as unknown as MeshResource;
+    assert.equal((await client.apply(resource)).outcome, "created");
+    await client.delete({ kind: "Namespace", namespace: "", name });
+  }
+  const { changes } = await bySocket.call(endpoints.changes, {});
+  const uid = new RegExp(`uid ${process.geteuid!()}\\)?$`);
+  const told = changes
+    .filter(({ kind }) => kind === "Namespace")
+    .map(({ name, type, by = "" }) => [name, type, by.replace(uid, "us")]);
+  const us = told[0]?.[2] ?? "";
+  assert.ok(us.endsWith("us"), us);
+  assert.deepEqual(told, [
+    ["by-socket", "added", us],
+    ["by-socket", "deleted", us],
+    ["by-token", "added", "the token's holder at 127.0.0.1"],
+    ["by-token", "deleted", "the token's holder at 127.0.0.1"],
+  ]);
 });

@@ -36,7 +36,7 @@ for (const { reason, status } of rows) {
     });
     context.after(() => resources.close());
     for (const endpoint of ["applyResource", "deleteResource"] as const) {
-      const request = Readable.from([Buffer.from(JSON.stringify(manifest))]);
+      const request = Object.assign(Readable.from([Buffer.from(JSON.stringify(manifest))]), { socket: {} });
       const path = pathOf(endpoints[endpoint], key);
       const asked = { path, query: new URLSearchParams(), request } as unknown as ApiRequest;
       await assert.rejects(

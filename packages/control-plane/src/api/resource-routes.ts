@@ -4,6 +4,7 @@ import {
   beyondBounds,
   isKind,
   type Kind,
+  kindDefinitions,
   keyOf,
   keyText,
   type MeshResource,
@@ -29,6 +30,7 @@ import type { Finding } from "@tulle/config";
 import type { ControlPlaneMetrics } from "../serve/metrics.ts";
 import { checkResource } from "../snapshot/check-resource.ts";
 import { ApiFailure } from "./api-failure.ts";
+import { changeAuthor } from "./change-author.ts";
 import type { ApiRequest, Handlers, JsonReply } from "./routes.ts";
 import type { EventStream } from "./event-stream.ts";
 import { WatchStreams } from "./watch-streams.ts";
@@ -83,8 +85,9 @@ function withStatus(resource: MeshResource, statusOf: ResourceRoutesOptions["sta
 
 async function put(
   { store, metrics, maxResources = defaultMaxResources }: ResourceRoutesOptions,
-  { path, request }: ApiRequest,
+  asked: ApiRequest,
 ): Promise<JsonReply<ApplyResponse>> {
+  const { path, request } = asked;
   const { kind, object } = target(path);
   if (object === undefined) throw new ApiFailure(400, "name the object to apply: <kind>/<namespace>/<name>");
   const { resource: document, places } = applyRequest(await readBody(request));
@@ -103,16 +106,23 @@ async function put(
   if (isNew && store.all().length >= maxResources) {
     throw new ApiFailure(507, `the mesh has ${maxResources} resources, which is the limit: delete some first`);
   }
-  const result = await orRefused(store.apply(resource));
+  const result = await orRefused(store.apply(resource, { by: authorOf(kind, asked) }));
   const status = result.outcome === "created" ? 201 : 200;
   return { status, json: { ...result, findings: [...findings, ...result.findings] } };
 }
 
-async function remove(store: Store, { path, query }: ApiRequest): Promise<JsonReply<DeleteResponse>> {
+/** Of what people write; whoever runs pods writes often. */
+function authorOf(kind: Kind, asked: ApiRequest): string | undefined {
+  return kindDefinitions[kind].writtenBy === "user" ? changeAuthor(asked) : undefined;
+}
+
+async function remove(store: Store, asked: ApiRequest): Promise<JsonReply<DeleteResponse>> {
+  const { path, query } = asked;
   const { kind, object } = target(path);
   if (object === undefined) throw new ApiFailure(400, "name the object to delete: <kind>/<namespace>/<name>");
   const key = { kind, ...object };
-  const resource = await orRefused(store.delete(key, { atOnce: query.get("gracePeriodSeconds") === "0" }));
+  const options = { atOnce: query.get("gracePeriodSeconds") === "0", by: authorOf(kind, asked) };
+  const resource = await orRefused(store.delete(key, options));
   if (resource === undefined) throw missing(key);
   return { status: 200, json: { resource } };
 }

@@ -9,10 +9,17 @@ export class Convergence {
   /** Nonces of what the proxy has not answered, with their types, the oldest first. */
   readonly #unanswered = new Map<string, string>();
   #sinceMs: number | undefined;
+  readonly #onSettled: () => void;
 
-  constructor(seconds: Pick<Histogram, "record">, clock: Pick<Clock, "nowMs">) {
+  /** `onSettled`: the proxy has answered all that was meant for it, or nothing was. */
+  constructor(seconds: Pick<Histogram, "record">, clock: Pick<Clock, "nowMs">, onSettled: () => void) {
     this.#seconds = seconds;
     this.#clock = clock;
+    this.#onSettled = onSettled;
+  }
+
+  get isSettled(): boolean {
+    return this.#sinceMs === undefined;
   }
 
   /** A push has just been declared. `sinceMs` is when the first of its changes came. */
@@ -20,7 +27,9 @@ export class Convergence {
     this.#sinceMs ??= sinceMs;
     // The server sends what was declared first. A push that means nothing for the proxy sends nothing.
     queueMicrotask(() => {
-      if (this.#unanswered.size === 0) this.#sinceMs = undefined;
+      if (this.#unanswered.size > 0) return;
+      this.#sinceMs = undefined;
+      this.#onSettled();
     });
   }
 
@@ -41,6 +50,7 @@ export class Convergence {
       if (this.#unanswered.size > 0 || sinceMs === undefined || !hasAll()) return;
       this.#sinceMs = undefined;
       this.#seconds.record((this.#clock.nowMs() - sinceMs) / 1000);
+      this.#onSettled();
     });
   }
 }

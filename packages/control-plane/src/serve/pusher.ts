@@ -99,6 +99,7 @@ export class Pusher implements AdsServerHandlers {
   /** Of the changes that not every proxy has been sent. */
   #changes: readonly ChangeSpans[] = [];
   readonly #empty = new EmptyEndpoints();
+  #onSettled: (connection: AdsConnection) => void = () => undefined;
 
   constructor(options: PusherOptions) {
     this.#options = options;
@@ -111,6 +112,20 @@ export class Pusher implements AdsServerHandlers {
   /** Whether a proxy's state may not yet say that something new is meant for it. */
   get isPending(): boolean {
     return this.#pending.size > 0;
+  }
+
+  /** Whoever counts who has a change hears when a proxy has all that was meant for it, or has gone. */
+  follow(onSettled: (connection: AdsConnection) => void): void {
+    this.#onSettled = onSettled;
+  }
+
+  /** Whether a proxy has answered all that is meant for it, and how. */
+  syncOf(connection: AdsConnection): "gone" | "behind" | "inSync" | "refusing" {
+    const entry = this.#entries.get(connection);
+    if (entry === undefined) return "gone";
+    if (this.#pending.has(entry) || !entry.convergence.isSettled) return "behind";
+    const refuses = [...connection.status().values()].some(({ state }) => state === "ERROR");
+    return refuses ? "refusing" : "inSync";
   }
 
   meshChanged({ routing, endpoints, sinceMs, span }: MeshChange): void {
@@ -146,7 +161,7 @@ export class Pusher implements AdsServerHandlers {
       endpoints: new Map(),
       wantedSecrets: new Set(),
       isToldOfSecrets: false,
-      convergence: new Convergence(metrics.convergenceSeconds, clock),
+      convergence: new Convergence(metrics.convergenceSeconds, clock, () => this.#onSettled(connection)),
     };
     this.#entries.set(connection, entry);
     metrics.connections.set(this.#entries.size);
@@ -223,6 +238,7 @@ export class Pusher implements AdsServerHandlers {
     this.#pending.delete(entry);
     this.#options.metrics.connections.set(this.#entries.size);
     this.#options.log.info("proxy disconnected", { proxy: proxyId(entry.proxy), reason, connection: connection.id });
+    this.#onSettled(connection);
   }
 
   #answered(connection: AdsConnection, { type, nonce }: Pick<Acknowledgement, "type" | "nonce">): void {

@@ -1,8 +1,11 @@
-// The timeline of changes: what is told of one, what is not, and that it is bounded and outlives a restart.
+// The timeline of changes: what is told of one, what is not, who has it, and that it is bounded and outlives a restart.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { MeshResource, StoreChange, StoreListener } from "@tulle/config";
 import type { RecordedChange } from "@tulle/config/api";
+import type { AdsConnection } from "@tulle/xds";
+import type { MeshChange } from "./mesh-state.ts";
+import type { ConnectedProxy, Pusher } from "./pusher.ts";
 import { maxChanges, parseRecordedChange, type SavedChanges, Timeline } from "./timeline.ts";
 
 function stage(saved: ReadonlyMap<string, RecordedChange> = new Map()) {
@@ -13,11 +16,63 @@ function stage(saved: ReadonlyMap<string, RecordedChange> = new Map()) {
     listener = given;
     return () => undefined;
   };
-  const clock = { nowMs: () => Date.parse("2026-11-24T18:00:00Z") };
-  const timeline = new Timeline({ store: { watch }, findings: () => [], kept, clock });
+  let nowMs = Date.parse("2026-11-24T18:00:00Z");
+  const clock = { nowMs: () => nowMs };
+  const proxies = new Proxies();
+  const timeline = new Timeline({ ...proxies.stages, store: { watch }, findings: () => [], kept, clock });
   const tell = (...changes: readonly Omit<StoreChange, "resourceVersion">[]): void =>
     listener(changes.map((change) => ({ ...change, resourceVersion: 1 })));
-  return { timeline, tell, written: () => written };
+  const pass = (ms: number): void => void (nowMs += ms);
+  return { timeline, tell, pass, proxies, written: () => written };
+}
+
+/** The mesh and the proxies, as far as the timeline sees them. */
+class Proxies {
+  readonly #states = new Map<AdsConnection, ReturnType<Pusher["syncOf"]>>();
+  #declare: (change: MeshChange) => void = () => assert.fail("nobody follows the mesh");
+  #settled: (connection: AdsConnection) => void = () => assert.fail("nobody follows the proxies");
+  isPending = false;
+  readonly stages: Pick<ConstructorParameters<typeof Timeline>[0], "mesh" | "pusher">;
+
+  constructor() {
+    const { isPending, connected } = { isPending: () => this.isPending, connected: () => this.#states.keys() };
+    this.stages = {
+      mesh: {
+        get isPending() {
+          return isPending();
+        },
+        follow: (listener) => (this.#declare = listener),
+      },
+      pusher: {
+        get connected() {
+          return connected()
+            .map((connection) => ({ connection }) as ConnectedProxy)
+            .toArray();
+        },
+        syncOf: (connection) => this.#states.get(connection) ?? "gone",
+        follow: (listener) => (this.#settled = listener),
+      },
+    };
+  }
+
+  connect(): AdsConnection {
+    const connection = {} as AdsConnection;
+    this.#states.set(connection, "inSync");
+    return connection;
+  }
+
+  /** All wait for something, but for those. */
+  declare(...untouched: readonly AdsConnection[]): void {
+    this.isPending = false;
+    for (const each of this.#states.keys()) if (!untouched.includes(each)) this.#states.set(each, "behind");
+    this.#declare({ routing: true, endpoints: false, sinceMs: 0 });
+  }
+
+  answer(connection: AdsConnection, state: ReturnType<Pusher["syncOf"]>): void {
+    if (state === "gone") this.#states.delete(connection);
+    else this.#states.set(connection, state);
+    this.#settled(connection);
+  }
 }
 
 const resource = (kind: string, more: object, name = "a"): MeshResource =>
@@ -27,7 +82,7 @@ const rule = (weight: number, more: object = {}): MeshResource =>
 
 test("a change tells its fields", () => {
   const { timeline, tell } = stage();
-  tell({ type: "modified", previous: rule(90), resource: rule(10, { timeout: "1s" }) });
+  tell({ type: "modified", previous: rule(90), resource: rule(10, { timeout: "1s" }), by: "ann (uid 1000)" });
   const [change] = timeline.since(0);
   assert.deepEqual(change, {
     id: 1,
@@ -42,6 +97,8 @@ test("a change tells its fields", () => {
     ],
     moreFields: 0,
     findings: [],
+    by: "ann (uid 1000)",
+    revision: { before: 0, after: 1 },
   });
   assert.deepEqual(timeline.since(Date.parse("2026-11-24T18:00:01Z")), []);
 });
@@ -88,4 +145,50 @@ test("the newest are kept, across a restart", () => {
     ],
   );
   assert.equal(parseRecordedChange({ id: "1" }), undefined);
+});
+
+test("it is told which proxies have a change, and how long that took", () => {
+  const { timeline, tell, pass, proxies, written } = stage();
+  const [one, two, third, last] = [proxies.connect(), proxies.connect(), proxies.connect(), proxies.connect()];
+  const soFar = () => timeline.since(0).map(({ revision, proxies: sync }) => [revision?.after, sync]);
+  const change = (weight: number): void => tell({ type: "modified", previous: rule(0), resource: rule(weight) });
+  change(1);
+  assert.deepEqual(soFar(), [[1, undefined]], "nobody has to hear of it");
+  proxies.isPending = true;
+  tell({ type: "added", resource: rule(2, {}) }, { type: "added", resource: resource("VirtualService", {}, "b") });
+  const none = { connected: 4, inSync: 0, refusing: 0 };
+  assert.deepEqual(soFar().slice(1), [
+    [2, none],
+    [2, none],
+  ]);
+  // What they answer to an earlier push says nothing of this one.
+  proxies.answer(one, "inSync");
+  pass(50);
+  change(3);
+  assert.deepEqual(soFar().at(1), [2, none]);
+  proxies.declare(last);
+  assert.deepEqual(soFar().at(-1), [3, { connected: 4, inSync: 1, refusing: 0 }]);
+  pass(50);
+  proxies.answer(one, "inSync");
+  proxies.answer(two, "refusing");
+  // It gets something else before it has answered.
+  proxies.answer(third, "behind");
+  assert.deepEqual(soFar().at(-1), [3, { connected: 4, inSync: 2, refusing: 1 }]);
+  assert.deepEqual(written().get("2")?.proxies, none);
+  pass(20);
+  proxies.answer(third, "gone");
+  const all = { connected: 3, inSync: 2, refusing: 1 };
+  assert.deepEqual(soFar().slice(1), [
+    [2, { ...all, tookMs: 120 }],
+    [2, { ...all, tookMs: 120 }],
+    [3, { ...all, tookMs: 70 }],
+  ]);
+  assert.deepEqual(written().get("4")?.proxies, { ...all, tookMs: 70 });
+  // Without any proxy, and with a clock that was set back.
+  for (const each of [one, two, last]) proxies.answer(each, "gone");
+  proxies.isPending = true;
+  change(4);
+  pass(-1000);
+  proxies.declare();
+  assert.deepEqual(soFar().at(-1), [4, { connected: 0, inSync: 0, refusing: 0, tookMs: 0 }]);
 });

@@ -18,6 +18,7 @@ import {
 import type { FieldChange, RecordedChange } from "@tulle/config/api";
 import type { Clock } from "@tulle/timing";
 import type { KeptEntries } from "../state/kept-entries.ts";
+import { ChangeProgress, type ChangeProgressOptions } from "./change-progress.ts";
 
 /** Older ones are forgotten. */
 export const maxChanges = 500;
@@ -39,7 +40,7 @@ const platformMetadata: ReadonlySet<string> = new Set([
 
 export type SavedChanges = Pick<KeptEntries<RecordedChange>, "saved" | "save">;
 
-export interface TimelineOptions {
+export interface TimelineOptions extends Pick<ChangeProgressOptions, "mesh" | "pusher"> {
   readonly store: Pick<Store, "watch">;
   readonly findings: () => readonly Finding[];
   readonly kept: SavedChanges;
@@ -49,12 +50,24 @@ export interface TimelineOptions {
 export class Timeline {
   readonly #options: TimelineOptions;
   readonly #unwatch: Unwatch;
+  readonly #progress: ChangeProgress;
   #changes: readonly RecordedChange[];
   #platformChanges = 0;
 
   constructor(options: TimelineOptions) {
     this.#options = options;
     this.#changes = [...options.kept.saved.values()].toSorted((a, b) => a.id - b.id);
+    this.#progress = new ChangeProgress({
+      ...options,
+      maxBatches: maxChanges,
+      onDone: (revision, proxies) => {
+        this.#changes = this.#changes.map((change) =>
+          change.revision?.after === revision ? { ...change, proxies } : change,
+        );
+        this.#save();
+      },
+    });
+    // After the mesh, which knows by then whether it means something for a proxy.
     this.#unwatch = options.store.watch((changes) => this.#record(changes));
   }
 
@@ -64,7 +77,12 @@ export class Timeline {
 
   /** Oldest first. */
   since(timeMs: number): readonly RecordedChange[] {
-    return this.#changes.filter(({ time }) => Date.parse(time) >= timeMs);
+    return this.#changes
+      .filter(({ time }) => Date.parse(time) >= timeMs)
+      .map((change) => {
+        const proxies = change.revision && this.#progress.of(change.revision.after);
+        return proxies === undefined ? change : { ...change, proxies };
+      });
   }
 
   close(): void {
@@ -81,11 +99,13 @@ export class Timeline {
       ({ resource }) => keyText(resource!),
     );
     let id = this.#changes.at(-1)?.id ?? 0;
+    const before = this.#changes.at(-1)?.revision?.after ?? 0;
+    const revision = { before, after: before + 1 };
     const recorded = own.flatMap((change): readonly RecordedChange[] => {
       const fields = fieldChanges(change);
       if (change.type === "modified" && fields.length === 0) return [];
       id += 1;
-      const { resource } = change;
+      const { resource, by } = change;
       const { kind, namespace, name } = keyOf(resource);
       const place = placeOf(resource);
       return [
@@ -100,10 +120,19 @@ export class Timeline {
           fields: fields.slice(0, maxFields),
           moreFields: Math.max(0, fields.length - maxFields),
           findings: (codes.get(keyText(keyOf(resource))) ?? []).map(({ code }) => code),
+          ...(by !== undefined && { by }),
+          revision,
         },
       ];
     });
-    this.#changes = [...this.#changes, ...recorded].slice(-maxChanges);
+    if (recorded.length === 0) return;
+    const proxies = this.#progress.begin(revision.after);
+    const told = proxies === undefined ? recorded : recorded.map((change) => ({ ...change, proxies }));
+    this.#changes = [...this.#changes, ...told].slice(-maxChanges);
+    this.#save();
+  }
+
+  #save(): void {
     this.#options.kept.save(new Map(this.#changes.map((change) => [String(change.id), change])));
   }
 }

@@ -5,6 +5,7 @@ import path from "node:path";
 import { readFile, writeFile, mkdir } from "node:fs/promises";
 import type { Clock } from "@tulle/timing";
 import {
+  type ApplyOptions,
   type ApplyResult,
   type DeleteOptions,
   type Finding,
@@ -28,6 +29,9 @@ import {
 import { type Logger, Trouble } from "@tulle/telemetry";
 import { type ManifestContent, ManifestFolder } from "./manifest-folder.ts";
 import { Overlay } from "./overlay.ts";
+
+/** Who changes what lies in the folder: no file says whose editor it was. */
+const byFile = { by: "an edit of the file" } as const;
 
 export interface LayeredStoreOptions {
   /** Folder of manifests; none means that the overlay is all there is. */
@@ -114,7 +118,7 @@ export class LayeredStore implements Store {
    * endpoints take effect even where the disk is full: whoever runs them writes them anew to a control plane that has
    * lost them.
    */
-  async apply(given: MeshResource): Promise<ApplyResult> {
+  async apply(given: MeshResource, options: ApplyOptions = {}): Promise<ApplyResult> {
     const key = keyText(keyOf(given));
     const resource = keepMark(given, this.#applied.get(key));
     const inFile = this.#files.get(key);
@@ -125,11 +129,11 @@ export class LayeredStore implements Store {
       await this.#replaceApplied(key, resource, () => layer.put(resource));
     }
     // Another apply of the same object may have come while this one was written: the last one asked for stands.
-    return this.#merged.apply(this.#applied.get(key) ?? inFile ?? resource);
+    return this.#merged.apply(this.#applied.get(key) ?? inFile ?? resource, options);
   }
 
   /** Deleting an applied resource brings back what a file says of it. @throws {StoreRefusal} */
-  async delete(key: ResourceKey, { atOnce = false }: DeleteOptions = {}): Promise<MeshResource | undefined> {
+  async delete(key: ResourceKey, { atOnce = false, by }: DeleteOptions = {}): Promise<MeshResource | undefined> {
     const text = keyText(key);
     const inFile = this.#files.get(text);
     const applied = this.#applied.get(text);
@@ -141,12 +145,12 @@ export class LayeredStore implements Store {
     }
     if (this.#hasRuntime && !atOnce && isOnNode(applied)) {
       const deletionTimestamp = new Date().toISOString();
-      return (await this.apply({ ...applied, metadata: { ...applied.metadata, deletionTimestamp } })).resource;
+      return (await this.apply({ ...applied, metadata: { ...applied.metadata, deletionTimestamp } }, { by })).resource;
     }
     await this.#replaceApplied(text, undefined, () => this.#layerOf(applied.kind).remove(key));
     if (this.#applied.has(text)) return applied;
-    if (inFile !== undefined) await this.#merged.apply(inFile);
-    else await this.#merged.delete(key);
+    if (inFile !== undefined) await this.#merged.apply(inFile, { by });
+    else await this.#merged.delete(key, { by });
     return applied;
   }
 
@@ -184,7 +188,10 @@ export class LayeredStore implements Store {
     this.#merged.setLoadFindings([...findings, ...this.#overlayFindings], drafts);
     // What was applied stands in its file's place in the order, or the order would differ after a restart.
     const changed = [...resources].map(([key, resource]) => this.#applied.get(key) ?? resource);
-    await Promise.all([...goneKeys.map((key) => this.#merged.delete(key)), this.#merged.applyAll(changed)]);
+    await Promise.all([
+      ...goneKeys.map((key) => this.#merged.delete(key, byFile)),
+      this.#merged.applyAll(changed, byFile),
+    ]);
   }
 
   /**

@@ -10,9 +10,6 @@ const setsockoptCall = library.func("int setsockopt(int fd, int level, int name,
 const bindCall = library.func("int bind(int fd, const uint8_t *address, uint32_t length)");
 const listenCall = library.func("int listen(int fd, int backlog)");
 const closeCall = library.func("int close(int fd)");
-const getsockoptCall = library.func(
-  "int getsockopt(int fd, int level, int name, _Out_ int *value, _Inout_ uint32_t *length)",
-);
 
 const linux = process.platform === "linux";
 const addressFamilyInet = 2;
@@ -21,7 +18,6 @@ const socketStream = 1;
 const socketCloseOnExec = linux ? 0o2000000 : 0;
 const socketLevel = linux ? 1 : 0xffff;
 const reuseAddress = linux ? 2 : 4;
-const peerCredentials = 17;
 const lockExclusive = 2;
 const lockNonBlocking = 4;
 
@@ -57,18 +53,6 @@ export function listeningSocket(address: string, port: number): number {
   if (bindCall(descriptor, target, target.length) !== 0) throw failAndClose("bind", descriptor);
   if (listenCall(descriptor, acceptBacklog) !== 0) throw failAndClose("listen", descriptor);
   return descriptor;
-}
-
-/**
- * Who listens at the other end of a Unix socket, as the kernel knows it (unix(7), SO_PEERCRED); Linux alone.
- * @throws {SystemCallFailed}
- */
-export function socketPeer(descriptor: number): { readonly pid: number; readonly uid: number } {
-  const value = [0, 0, 0];
-  if (getsockoptCall(descriptor, socketLevel, peerCredentials, value, [12]) !== 0) {
-    throw new SystemCallFailed("getsockopt", koffi.errno());
-  }
-  return { pid: value[0]!, uid: value[1]! };
 }
 
 export function closeSocket(descriptor: number): void {

@@ -1,18 +1,14 @@
 // `tulle rollout watch`: on a terminal a picture that is drawn anew when something has changed, elsewhere one line a
 // change; until the Rollout has ended.
-import { setTimeout as delay } from "node:timers/promises";
 import type { Command } from "commander";
 import type { RolloutView } from "@tulle/config/api";
-import { CommandFailure, exitCodes } from "../../command/command-failure.ts";
+import { CommandFailure } from "../../command/command-failure.ts";
 import type { CommandContext } from "../../command/command-module.ts";
 import { addExamples, wholeNumber } from "../../command/command-options.ts";
+import { poll } from "../../instance/poll.ts";
 import { rolloutName } from "./rollout-name.ts";
 import { rolloutPicture } from "./rollout-picture.ts";
 import { addRolloutArgument, failure, findRollout, readRollout, type RolloutOptions } from "./rollouts.ts";
-
-const pollMs = 300;
-/** How long a control plane may be away, which starts again by itself. */
-const patienceMs = 30_000;
 
 type WatchOptions = RolloutOptions & { readonly timeout?: number };
 
@@ -28,15 +24,8 @@ async function watchRollout(text: string, options: WatchOptions, context: Comman
   const found = await findRollout(text, options, context);
   const show = context.isTerminal ? drawing(context) : telling(context);
   const deadline = performance.now() + (options.timeout ?? Number.POSITIVE_INFINITY) * 1000;
-  let answeredAt = performance.now();
-  for (;;) {
-    const view = await readRollout(found).catch((error: unknown) => {
-      const isAway = error instanceof CommandFailure && error.exitCode === exitCodes.noInstance;
-      if (!isAway || performance.now() > answeredAt + patienceMs) throw error;
-      return undefined;
-    });
+  for await (const view of poll(() => readRollout(found))) {
     if (view !== undefined) {
-      answeredAt = performance.now();
       show(view);
       if (view.phase === "Completed") return;
       if (view.phase === "Aborted") throw failure(view);
@@ -46,7 +35,6 @@ async function watchRollout(text: string, options: WatchOptions, context: Comman
         hint: "It goes on by itself; 'tulle rollout abort' ends it.",
       });
     }
-    await delay(pollMs);
   }
 }
 

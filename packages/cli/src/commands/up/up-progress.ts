@@ -6,6 +6,7 @@ import type { Finding, FindingCode } from "@tulle/config";
 import type { LocalPod, PodPhase, Supervisor, SupervisorEvent } from "@tulle/local";
 import { type Instance, publishedUrl } from "@tulle/local/instance";
 import type { CommandContext } from "../../command/command-module.ts";
+import { pathFromHere } from "../../printing/path-from-here.ts";
 import { renderFindings } from "../../printing/print-findings.ts";
 import { wrapLines, wrapText } from "../../printing/wrap-text.ts";
 
@@ -291,9 +292,7 @@ function labelOf(pod: LocalPod): string {
   return `${pod.plan.namespace}/${pod.name}`;
 }
 
-/** The place as it can be typed here: a running instance knows files by their absolute paths. */
 function fromHere(finding: Finding, cwd: string): Finding {
   const { place } = finding;
-  if (place === undefined || !place.file.startsWith(`${cwd}${path.sep}`)) return finding;
-  return { ...finding, place: { ...place, file: path.relative(cwd, place.file) } };
+  return place === undefined ? finding : { ...finding, place: { ...place, file: pathFromHere(place.file, cwd) } };
 }

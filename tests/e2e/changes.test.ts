@@ -1,0 +1,82 @@
+// What `tulle changes` tells of a running shop: who has changed what, and which proxies have it.
+import assert from "node:assert/strict";
+import { readFile, writeFile } from "node:fs/promises";
+import path from "node:path";
+import { describe, test } from "node:test";
+import type { ChangesResponse, RecordedChange } from "@tulle/config/api";
+import { startProcess, waitFor } from "../tools/processes.ts";
+import { useRunningShop } from "./running-shop.ts";
+import { commandEntry, type ShopInstance } from "./shop-instance.ts";
+
+describe("changes of a shop", () => {
+  let shop: ShopInstance;
+  useRunningShop("Tulle's proxy", (running) => (shop = running));
+
+  test("by a person, by a file's editor, and how far the proxies are", async () => {
+    // As people and programs read it.
+    const watch = (...format: readonly string[]) =>
+      startProcess(process.execPath, [commandEntry, "changes", "Service", "--watch", ...format], {
+        name: "tulle changes --watch",
+        env: { TULLE_DIR: shop.folder },
+        cwd: shop.folder,
+      });
+    await using people = await watch();
+    await using program = await watch("-o", "json");
+    const file = path.join(shop.folder, "webapp.yaml");
+    const before = await readFile(file, "utf8");
+    const service = (name: string): string => `apiVersion: v1
+kind: Service
+metadata: { name: ${name}, namespace: shop }
+spec: { selector: { app: ${name} }, ports: [{ port: 80, name: http }] }
+`;
+    const applied = path.join(shop.folder, "..", "by-hand.yaml");
+    await writeFile(applied, service("by-hand"));
+    const seen = (name: string): Promise<RecordedChange> =>
+      waitFor(
+        () => {
+          const lines = program.stdout().split("\n").slice(0, -1);
+          const changes = lines.map((line) => JSON.parse(line) as RecordedChange);
+          return changes.find((change) => change.name === name && change.proxies?.tookMs !== undefined);
+        },
+        { what: `all proxies to have ${name}`, details: () => program.output() },
+      );
+    try {
+      await shop.mustTulle("apply", "-f", applied);
+      const first = await seen("by-hand");
+      await writeFile(file, `${before}---\n${service("in-file")}`);
+      const second = await seen("in-file");
+      for (const { proxies, revision, type } of [first, second]) {
+        assert.equal(type, "added");
+        assert.equal(revision!.after, revision!.before + 1);
+        assert.ok(proxies!.connected > 3);
+        assert.deepEqual([proxies!.inSync, proxies!.refusing], [proxies!.connected, 0]);
+      }
+      assert.ok(second.revision!.before >= first.revision!.after);
+      assert.match(first.by!, new RegExp(`uid ${process.getuid!()}\\)?$`));
+      assert.deepEqual([second.by, second.file?.includes("webapp.yaml:")], ["an edit of the file", true]);
+      await people.waitForOutput(/Service shop\/in-file added[^]*by an edit of the file, revision/);
+      await people.waitForOutput(/in-file[^]*\d+ of \d+ proxies in sync after \d+\.\d\d s\n/);
+    } finally {
+      await writeFile(file, before);
+      await waitFor(
+        () =>
+          shop
+            .api()
+            .get("Service", "shop", "in-file")
+            .then((found) => found === undefined),
+        {
+          what: "the file to be as it was",
+        },
+      );
+    }
+    const told = await shop.mustTulle("changes", "Service/in-file", "-n", "shop", "-o", "json");
+    const { changes } = JSON.parse(told) as ChangesResponse;
+    assert.deepEqual(
+      changes.map(({ type, by }) => [type, by]),
+      [
+        ["added", "an edit of the file"],
+        ["deleted", "an edit of the file"],
+      ],
+    );
+  });
+});
