@@ -17,6 +17,7 @@ export interface Span {
   readonly spanId: string;
   readonly parentId: string | undefined;
   readonly startMicros: number;
+  /** The span's own, and those of its resource. */
   readonly tags: Readonly<Record<string, unknown>>;
 }
 
@@ -35,7 +36,7 @@ interface JaegerTrace {
     readonly references: readonly { readonly refType: string; readonly spanID: string }[];
     readonly tags: readonly JaegerTag[];
   }[];
-  readonly processes: Readonly<Record<string, { readonly serviceName: string }>>;
+  readonly processes: Readonly<Record<string, { readonly serviceName: string; readonly tags?: readonly JaegerTag[] }>>;
 }
 
 /** Where OTLP is taken. */
@@ -89,9 +90,10 @@ export class Jaeger implements AsyncDisposable {
 
 function spansOf({ spans, processes }: JaegerTrace): readonly Span[] {
   return spans.map(({ traceID, spanID, operationName, processID, startTime, references, tags }) => {
-    const byKey = Object.fromEntries(tags.map(({ key, value }) => [key, value]));
+    const own = processes[processID]!;
+    const byKey = Object.fromEntries([...(own.tags ?? []), ...tags].map(({ key, value }) => [key, value]));
     return {
-      service: processes[processID]!.serviceName,
+      service: own.serviceName,
       name: operationName,
       kind: String(byKey["span.kind"]),
       traceId: traceID,
