@@ -24,7 +24,7 @@ import { ConfigRecords } from "./runtime/config-records.ts";
 import { RuntimeOwner } from "./runtime/runtime-owner.ts";
 import { checkBootstrap } from "./bootstrap/check-bootstrap.ts";
 import { shownLabels } from "./bootstrap/shown-labels.ts";
-import { keepServerStats } from "./stats/server-stats.ts";
+import { StatSinks } from "./stat-sinks/stat-sinks.ts";
 import { type LoadedStaticResources, loadStaticResources } from "./apply/load-static-resources.ts";
 import { SecretSubscription } from "./subscribe/secret-subscription.ts";
 import type { OpenStream } from "./subscribe/open-stream.ts";
@@ -139,7 +139,7 @@ export async function runProxy(options: ProxyOptions): Promise<RunningProxy> {
   });
   const exporters = new OtlpExporters(dataPath);
   const records = new ConfigRecords();
-  const { bootstrap, scope, resources, problems, warnings } = checkBootstrap(options.bootstrap, (known) =>
+  const { bootstrap, scope, resources, statSinks, problems, warnings } = checkBootstrap(options.bootstrap, (known) =>
     proxyScope(known, owner, accessLogs, { metrics, logging, environment, exporters }),
   );
   if (problems.length > 0) {
@@ -172,7 +172,7 @@ export async function runProxy(options: ProxyOptions): Promise<RunningProxy> {
     memoryBytes: () => process.memoryUsage.rss(),
   });
   overload.start();
-  const serverStats = keepServerStats(metrics, state);
+  const sinks = new StatSinks({ bootstrap, settings: statSinks, progress: state, metrics, dataPath });
   let admin: AdminServer | undefined;
   let subscriber: Subscriber | undefined;
   let statics: LoadedStaticResources | undefined;
@@ -182,7 +182,7 @@ export async function runProxy(options: ProxyOptions): Promise<RunningProxy> {
     closing ??= (async () => {
       subscriber?.close();
       overload.stop();
-      serverStats[Symbol.dispose]();
+      sinks[Symbol.dispose]();
       statics?.close();
       secrets.close();
       await listenerHost.stop();
@@ -195,7 +195,7 @@ export async function runProxy(options: ProxyOptions): Promise<RunningProxy> {
   };
   const drain = (graceMs: number): Promise<void> => {
     state.drain();
-    return listenerHost.drain(graceMs).finally(() => exporters.flush());
+    return listenerHost.drain(graceMs).finally(() => (exporters.flush(), void sinks.flush()));
   };
   try {
     statics = await loadStaticResources(bootstrap, resources, targets, secrets.applied, streamClock);

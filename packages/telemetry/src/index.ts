@@ -11,6 +11,7 @@ export * from "./seldom-warning.ts";
 export * from "./trouble.ts";
 export * from "./write-lines.ts";
 export * from "./otlp/log-record.ts";
+export * from "./otlp/metric-item.ts";
 export * from "./otlp/otlp-message.ts";
 export * from "./otlp/protobuf-writer.ts";
 export * from "./tracing/b3.ts";

@@ -47,7 +47,7 @@ export class MetricRegistry {
   readonly #dropped: Counter;
   readonly #limits: LabelLimits;
   readonly #onFolded: (family: string) => void;
-  readonly #shownLabels: ReadonlyMap<string, string>;
+  readonly shownLabels: ReadonlyMap<string, string>;
   #seriesCount = 0;
   /** Of series that requests label: how much was recorded when `markIdle` looked. */
   #marked = new Map<Series, number | string>();
@@ -56,7 +56,7 @@ export class MetricRegistry {
     this.#maxSeries = options.maxSeries ?? defaultMaxSeries;
     this.#limits = new LabelLimits(options);
     this.#onFolded = options.onFolded ?? (() => undefined);
-    this.#shownLabels = options.shownLabels ?? new Map();
+    this.shownLabels = options.shownLabels ?? new Map();
     this.#dropped = this.counter({
       name: "tulle_metrics_dropped_series_total",
       help: "Series not kept because the registry was full.",
@@ -128,7 +128,7 @@ export class MetricRegistry {
 
   /** Text for Prometheus in pieces of a series each. What changes meanwhile may be in it or not. */
   pieces(options: ExpositionOptions = {}): Generator<string> {
-    return exposition(this.#families.values(), { shownLabels: this.#shownLabels, ...options });
+    return exposition(this.#families.values(), { shownLabels: this.shownLabels, ...options });
   }
 
   /** Prometheus text exposition format 0.0.4, of all series or of those that `accepts` takes. */

@@ -5,17 +5,17 @@ import { checkedMessage } from "../fields/checked-message.ts";
 import { type FieldRows, socketTuning, systemResolver } from "../fields/field-row.ts";
 import { sharedFields } from "../fields/shared-fields.ts";
 import { overloadFields } from "../overload/overload-fields.ts";
+import { statsSinkFields } from "../stat-sinks/stat-sink-fields.ts";
 
 const bootstrapFields: FieldRows = {
   "envoy.config.bootstrap.v3.Bootstrap": {
-    used: "node dynamic_resources admin cluster_manager overload_manager bootstrap_extensions",
+    used: `node dynamic_resources admin cluster_manager overload_manager bootstrap_extensions stats_sinks
+      stats_flush_interval`,
     apart: "static_resources",
     harmless: {
       node_context_params: "for xDS-TP names, which are not used",
       flags_path: "names runtime flags of Envoy's own",
       deferred_stat_options: "when counters are made",
-      stats_flush_interval: "statistics only",
-      stats_flush_on_admin: "statistics only",
       stats_eviction_interval: "statistics only",
       stats_config: "counters carry Envoy's default tags; where those are off, by the names that stats_tags give them",
       watchdog: "Envoy's own threads",
@@ -33,7 +33,7 @@ const bootstrapFields: FieldRows = {
       use_tcp_for_dns_lookups: "the system's resolver decides",
     },
     warned: {
-      stats_sinks: "statistics are read from the admin interface",
+      stats_flush_on_admin: "sinks are sent to every five seconds",
       tracing: "each connection manager has a provider of its own",
       layered_runtime: "no runtime key is read",
       dns_resolution_config: systemResolver,
@@ -62,4 +62,10 @@ const bootstrapFields: FieldRows = {
   "envoy.config.core.v3.Node": { whole: "sent to the control plane as it is" },
 };
 
-export const bootstrapMessage = checkedMessage(BootstrapSchema, bootstrapFields, overloadFields, sharedFields);
+export const bootstrapMessage = checkedMessage(
+  BootstrapSchema,
+  bootstrapFields,
+  overloadFields,
+  sharedFields,
+  statsSinkFields,
+);

@@ -102,6 +102,7 @@ test("a file that is not there is named", async () => {
   });
 });
 
+const sinkType = "type.googleapis.com/envoy.extensions.stat_sinks.open_telemetry.v3.SinkConfig";
 for (const { name, text, expected } of [
   {
     name: "an admin interface for everybody",
@@ -202,6 +203,23 @@ for (const { name, text, expected } of [
     expected: "hds_config: this field is not supported",
   },
   {
+    name: "metrics for a cluster that is not there",
+    text: `stats_sinks: [{name: s, typed_config: {"@type": ${sinkType}, grpc_service: {envoy_grpc: {cluster_name: c}}}}]`,
+    expected: "stats_sinks[0].typed_config: unknown static cluster 'c'",
+  },
+  {
+    name: "metrics that lead nowhere, renamed, from nobody known",
+    text: `stats_sinks: [{name: s, typed_config: {"@type": ${sinkType}, custom_metric_conversions: {}, resource_detectors: [{name: d}]}}]`,
+    expected: `stats_sinks[0].typed_config.custom_metric_conversions: is not supported; the collector can rename metrics
+stats_sinks[0].typed_config: a grpc_service or an http_service is required: metrics would lead nowhere
+stats_sinks[0].typed_config.resource_detectors[0]: resource detector 'd' is not supported`,
+  },
+  {
+    name: "an interval that is none",
+    text: "stats_flush_interval: 300s",
+    expected: "stats_flush_interval: value must be inside range [1ms, 5m)",
+  },
+  {
     name: "a bad static cluster",
     text: "static_resources: {clusters: [{name: a}, {name: b, lb_policy: MAGLEV}]}",
     expected: "static_resources.clusters[1].lb_policy: MAGLEV is not supported",
@@ -258,7 +276,7 @@ test("extensions that are not known do no harm where nothing is read, and are on
   const unknown = `name: x, typed_config: {"@type": type.googleapis.com/some.Sink, address: {a: 1}}`;
   const ignored = `stats_sinks: [{${unknown}}]\ndefault_regex_engine: {${unknown}}\n`;
   assert.deepEqual(validateBootstrap(parseBootstrap(ignored, "b.yaml")), [
-    "stats_sinks: ignored: statistics are read from the admin interface",
+    "stats_sinks[0]: ignored: the sink 'x' is not built; envoy.stat_sinks.open_telemetry is",
   ]);
   const cluster = `static_resources: {clusters: [{name: a, transport_socket: {${unknown}}}]}`;
   assert.throws(

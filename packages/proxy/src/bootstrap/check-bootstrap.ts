@@ -3,13 +3,16 @@
 import type { Bootstrap } from "@tulle/xds/envoy/config/bootstrap/v3/bootstrap_pb";
 import { compileBootstrap, type ProxyBootstrap } from "./compile-bootstrap.ts";
 import { type CompileScope, detachedScope } from "../fields/compile-scope.ts";
-import { problemText } from "../fields/problems.ts";
+import { Place, Problems, problemText } from "../fields/problems.ts";
+import { compileStatSinks } from "../stat-sinks/compile-stat-sinks.ts";
+import type { StatSinkSettings } from "../stat-sinks/open-telemetry-sink.ts";
 import { compileStaticResources, type StaticResources } from "../apply/load-static-resources.ts";
 
 export interface CheckedBootstrap {
   readonly bootstrap: ProxyBootstrap;
   readonly scope: CompileScope;
   readonly resources: StaticResources;
+  readonly statSinks: readonly StatSinkSettings[];
   /** One a line, with places; none = it can be used. */
   readonly problems: readonly string[];
   /** What is ignored, likewise. */
@@ -25,12 +28,15 @@ export function checkBootstrap(
   const { bootstrap, problems: own } = compileBootstrap(message);
   const scope = scopeOf(bootstrap);
   const resources = compileStaticResources(bootstrap, scope);
+  const ofSinks = new Problems();
+  const statSinks = compileStatSinks(message.statsSinks, scope, Place.root, ofSinks);
   const texts = (severity: "error" | "warning"): string[] =>
-    own.filter((problem) => problem.severity === severity).map(problemText);
+    [...own, ...ofSinks.list].filter((problem) => problem.severity === severity).map(problemText);
   return {
     bootstrap,
     scope,
     resources,
+    statSinks,
     problems: unique([...texts("error"), ...resources.problems]),
     warnings: unique([...texts("warning"), ...resources.warnings]),
   };

@@ -16,6 +16,7 @@ import { checkApiType } from "../fields/check-api-type.ts";
 import { checkFields } from "../fields/check-fields.ts";
 import { compileGoogleGrpc } from "../fields/compile-google-grpc.ts";
 import { compileGrpcService } from "../fields/compile-grpc-service.ts";
+import { durationMs } from "../fields/duration.ts";
 import { initialFetchTimeoutMs } from "../fields/check-resource-source.ts";
 import { type CompileProblem, Place, Problems } from "../fields/problems.ts";
 import type { GrpcTarget } from "../http/grpc-target.ts";
@@ -46,6 +47,7 @@ export interface ProxyBootstrap {
   /** cluster_manager.upstream_bind_config. */
   readonly sourceAddress: string | undefined;
   readonly overload: OverloadSettings;
+  readonly statsFlushIntervalMs: number;
 }
 
 export interface CompiledBootstrap {
@@ -75,9 +77,21 @@ export function compileBootstrap(message: Bootstrap): CompiledBootstrap {
     secrets: message.staticResources?.secrets ?? [],
     dynamic: dynamicSource(message, clusters, place.field("dynamic_resources"), problems),
     sourceAddress: message.clusterManager?.upstreamBindConfig?.sourceAddress?.address || undefined,
+    statsFlushIntervalMs: statsFlushIntervalMs(message, place, problems),
     overload: compileOverload(message.overloadManager, place.field("overload_manager"), problems),
   };
   return { bootstrap, problems: problems.list };
+}
+
+/** Envoy's, and its bounds. */
+const defaultStatsFlushIntervalMs = 5000;
+const maxStatsFlushIntervalMs = 300_000;
+
+function statsFlushIntervalMs({ statsFlushInterval }: Bootstrap, place: Place, problems: Problems): number {
+  const intervalMs = durationMs(statsFlushInterval, defaultStatsFlushIntervalMs);
+  if (intervalMs >= 1 && intervalMs < maxStatsFlushIntervalMs) return intervalMs;
+  problems.error(place.field("stats_flush_interval"), "value must be inside range [1ms, 5m)");
+  return defaultStatsFlushIntervalMs;
 }
 
 function adminAddress(message: Bootstrap, place: Place, problems: Problems): ProxyBootstrap["adminAddress"] {

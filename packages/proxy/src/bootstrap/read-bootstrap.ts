@@ -41,11 +41,13 @@ export function parseBootstrap(text: string, file: string, names: NodeNames = {}
 }
 
 /**
- * An extension that this build does not know, at a place that it reads nothing of, such as a sink of statistics: the
- * field itself is told of.
+ * An extension that this build does not know, at a place that it reads nothing of, or one where those that it knows are
+ * enough, as among sinks of statistics: the field itself is told of.
  */
 function isOfIgnoredExtension(path: string): boolean {
-  return path.endsWith(".@type") && isIgnored(bootstrapMessage, /^[^.[]*/.exec(path)![0]);
+  if (!path.endsWith(".@type")) return false;
+  const field = /^[^.[]*/.exec(path)![0];
+  return field === "stats_sinks" || isIgnored(bootstrapMessage, field);
 }
 
 /**

@@ -1,10 +1,7 @@
-// Envoy's statistics of the process itself (`server.*`), taken anew as often as Envoy flushes its own.
+// Envoy's statistics of the process itself (`server.*`), taken anew before statistics are flushed.
 import { getHeapStatistics } from "node:v8";
 import type { Gauge, MetricRegistry } from "@tulle/telemetry";
 import { eachOf } from "./stat-description.ts";
-
-/** Envoy: stats_flush_interval. */
-const intervalMs = 5_000;
 
 const names = {
   uptime: "uptime",
@@ -21,8 +18,12 @@ export interface ServerProgress {
   readonly phase: string;
 }
 
-/** Keeps them until it is disposed of. */
-export function keepServerStats(metrics: MetricRegistry, progress: ServerProgress): Disposable {
+export interface ServerStats {
+  /** Takes them anew. */
+  take(): void;
+}
+
+export function keepServerStats(metrics: MetricRegistry, progress: ServerProgress): ServerStats {
   const gauges = eachOf(names, (stat): Gauge =>
     metrics.gauge({ name: `envoy_server_${stat}`, statName: `server.${stat}` }),
   );
@@ -37,7 +38,5 @@ export function keepServerStats(metrics: MetricRegistry, progress: ServerProgres
     gauges.physicalBytes.set(process.memoryUsage.rss());
   };
   take();
-  const timer = setInterval(take, intervalMs);
-  timer.unref();
-  return { [Symbol.dispose]: () => clearInterval(timer) };
+  return { take };
 }

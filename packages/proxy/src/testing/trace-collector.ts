@@ -1,5 +1,5 @@
-// A collector of spans for tests: OTLP over gRPC and over HTTP, Zipkin's JSON. It keeps what it was sent, and answers
-// as a test says.
+// A collector of spans, log records and metrics for tests: OTLP over gRPC and over HTTP, Zipkin's JSON. It keeps what
+// it was sent, and answers as a test says.
 import http from "node:http";
 import http2 from "node:http2";
 import type { AddressInfo } from "node:net";
@@ -64,6 +64,8 @@ export class TraceCollector {
   readonly spans: SeenSpan[] = [];
   /** Requests with log records, as they came. */
   readonly logs: Buffer[] = [];
+  /** Requests with metrics, likewise. */
+  readonly metrics: Buffer[] = [];
   /** Headers of each request. */
   readonly requests: Readonly<Record<string, string | readonly string[] | undefined>>[] = [];
   answer: CollectorAnswer = "good";
@@ -107,19 +109,25 @@ export class TraceCollector {
 
   #answerGrpc(stream: http2.ServerHttp2Stream, headers: http2.IncomingHttpHeaders, body: Buffer): void {
     this.requests.push(headers);
-    if (this.answer === "late") return;
+    if (this.answer === "late" || stream.destroyed) return;
     if (this.answer === "reset") return stream.close(http2.constants.NGHTTP2_INTERNAL_ERROR);
     const head = { ":status": 200, "content-type": "application/grpc" };
     if (this.answer === "unavailable") return stream.respond({ ...head, "grpc-status": "14" }, { endStream: true });
     this.#take(headers[":path"], body.subarray(5));
     stream.respond(head, { waitForTrailers: true });
-    stream.on("wantTrailers", () => stream.sendTrailers({ "grpc-status": "0" }));
+    stream.on("wantTrailers", () => {
+      if (!stream.destroyed) stream.sendTrailers({ "grpc-status": "0" });
+    });
     stream.end(this.answer === "garbage" ? Buffer.from([9, 9, 9, 9]) : Buffer.alloc(5));
   }
 
   #take(path: string | undefined, body: Buffer): void {
     if (path?.includes("logs") === true) {
       this.logs.push(body);
+      return;
+    }
+    if (path?.toLowerCase().includes("metrics") === true) {
+      this.metrics.push(body);
       return;
     }
     const schema = ExportTraceServiceRequestSchema;

@@ -26,7 +26,7 @@ import { compileCustomTags } from "./custom-tags.ts";
 import { compileOperation } from "./compile-route-tracing.ts";
 import { OtlpTracer } from "./otlp-tracer.ts";
 import { redactedNamesOf } from "./redacted-names.ts";
-import { detectResource } from "./resource-detectors.ts";
+import { detectResource, sdkResource } from "./resource-detectors.ts";
 import { compileSampler } from "./samplers.ts";
 import type { RequestIdRules } from "./sampling.ts";
 import { openTelemetryMessage, requestIdMessage, zipkinMessage } from "./tracing-fields.ts";
@@ -211,9 +211,7 @@ function resourceOf(
 ): readonly (readonly [string, string])[] {
   const resource = new Map<string, string>();
   if (message.setTelemetrySdkResourceAttributes ?? true) {
-    resource.set("telemetry.sdk.name", "tulle");
-    resource.set("telemetry.sdk.language", "nodejs");
-    resource.set("telemetry.sdk.version", productVersion);
+    for (const [key, value] of sdkResource) resource.set(key, value);
   }
   if (message.setServiceNameResourceAttribute ?? true) {
     resource.set("service.name", message.serviceName === "" ? "unknown_service:envoy" : message.serviceName);

@@ -1,4 +1,4 @@
-// What spans say of the process that writes them, beside its name: resource detectors of the OpenTelemetry tracer
+// What spans and metrics say of the process that sends them, beside its name: the SDK, and resource detectors
 // (Envoy: extensions/tracers/opentelemetry/resource_detectors).
 import type { TypedExtensionConfig } from "@tulle/xds/envoy/config/core/v3/extension_pb";
 import { EnvironmentResourceDetectorConfigSchema } from "@tulle/xds/envoy/extensions/tracers/opentelemetry/resource_detectors/v3/environment_resource_detector_pb";
@@ -6,9 +6,17 @@ import { StaticConfigResourceDetectorConfigSchema } from "@tulle/xds/envoy/exten
 import { checkedMessage } from "../fields/checked-message.ts";
 import type { CompileScope } from "../fields/compile-scope.ts";
 import type { Place, Problems } from "../fields/problems.ts";
+import { productVersion } from "../runtime/product-version.ts";
 import { decodeTypedConfig, typeUrlOf, type TypedConfig, unwrapTypedConfig } from "../fields/typed-config.ts";
 
 type Attributes = readonly (readonly [key: string, value: string])[];
+/** The place of OpenTelemetry's own library (semantic conventions, "Telemetry SDK"). */
+export const sdkResource: Attributes = [
+  ["telemetry.sdk.name", "tulle"],
+  ["telemetry.sdk.language", "nodejs"],
+  ["telemetry.sdk.version", productVersion],
+];
+
 type Detect = (config: TypedConfig, scope: CompileScope, place: Place, problems: Problems) => Attributes;
 
 const staticMessage = checkedMessage(StaticConfigResourceDetectorConfigSchema, {

@@ -113,7 +113,7 @@ export class OtlpExporter {
     this.#itemCount = 0;
     this.#isSending = true;
     this.#dataPath.timers.disarm(this.#timer);
-    this.#send(body, this.#dataPath, (outcome) => this.#onOutcome(outcome, count));
+    sendToCollector(this.#settings.collector, body, this.#dataPath, (outcome) => this.#onOutcome(outcome, count));
   }
 
   #isDue(): boolean {
@@ -136,33 +136,32 @@ export class OtlpExporter {
       this.#dataPath!.timers.arm(this.#timer, limits.flushIntervalMs, this.#dataPath!.turn.nowMs);
     }
   }
+}
 
-  #send(body: Buffer, dataPath: DataPath, onOutcome: (outcome: ExportOutcome) => void): void {
-    const { collector } = this.#settings;
-    const { cluster, path } = collector;
-    const timeoutMs = collector.timeoutMs > 0 ? collector.timeoutMs : defaultExportTimeoutMs;
-    const options = { timeoutMs, maxResponseBytes };
-    if (collector.protocol === "grpc") {
-      callGrpc(cluster, collector.target, { path, message: body }, options, dataPath, (result) => {
-        if (result.ok) onOutcome("sent");
-        else if (result.reason === "cluster_not_found") onOutcome("no_cluster");
-        else onOutcome(result.reason.startsWith("gRPC status") ? "refused" : "failed");
-      });
-      return;
-    }
-    const { scheme, authority } = collector;
-    const headers = HeaderMap.of(collector.headers);
-    sendAsyncRequest(
-      cluster,
-      { method: "POST", scheme, authority, path, headers, body },
-      options,
-      dataPath,
-      (result) => {
-        if (!result.ok) onOutcome(result.failure === "cluster_not_found" ? "no_cluster" : "failed");
-        else onOutcome(result.response.status >= 200 && result.response.status < 300 ? "sent" : "refused");
-      },
-    );
+/** One request; `onOutcome` is called once, at the latest after the collector's time-out. */
+export function sendToCollector(
+  collector: GrpcCollector | HttpCollector,
+  body: Buffer,
+  dataPath: DataPath,
+  onOutcome: (outcome: ExportOutcome) => void,
+): void {
+  const { cluster, path } = collector;
+  const timeoutMs = collector.timeoutMs > 0 ? collector.timeoutMs : defaultExportTimeoutMs;
+  const options = { timeoutMs, maxResponseBytes };
+  if (collector.protocol === "grpc") {
+    callGrpc(cluster, collector.target, { path, message: body }, options, dataPath, (result) => {
+      if (result.ok) onOutcome("sent");
+      else if (result.reason === "cluster_not_found") onOutcome("no_cluster");
+      else onOutcome(result.reason.startsWith("gRPC status") ? "refused" : "failed");
+    });
+    return;
   }
+  const { scheme, authority } = collector;
+  const headers = HeaderMap.of(collector.headers);
+  sendAsyncRequest(cluster, { method: "POST", scheme, authority, path, headers, body }, options, dataPath, (result) => {
+    if (!result.ok) onOutcome(result.failure === "cluster_not_found" ? "no_cluster" : "failed");
+    else onOutcome(result.response.status >= 200 && result.response.status < 300 ? "sent" : "refused");
+  });
 }
 
 /**

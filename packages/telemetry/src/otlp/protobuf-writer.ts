@@ -51,9 +51,25 @@ export class ProtobufWriter {
     this.#length = this.#bytes.writeDoubleLE(value, this.#length);
   }
 
-  /** A fixed64 below 2^53. */
+  /** A fixed64 or an sfixed64, between -2^53 and 2^53. */
   fixed64(field: number, value: number): void {
-    this.#words(field, value % 0x1_0000_0000, Math.floor(value / 0x1_0000_0000));
+    const high = Math.floor(value / 0x1_0000_0000);
+    this.#words(field, value - high * 0x1_0000_0000, high >>> 0);
+  }
+
+  /** A repeated fixed64, each between 0 and 2^53. */
+  packedFixed64(field: number, values: Float64Array): void {
+    this.#head(field, values.length * 8);
+    for (const value of values) {
+      const high = Math.floor(value / 0x1_0000_0000);
+      this.#length = this.#bytes.writeUInt32LE(value - high * 0x1_0000_0000, this.#length);
+      this.#length = this.#bytes.writeUInt32LE(high, this.#length);
+    }
+  }
+
+  packedDoubles(field: number, values: readonly number[]): void {
+    this.#head(field, values.length * 8);
+    for (const value of values) this.#length = this.#bytes.writeDoubleLE(value, this.#length);
   }
 
   /** Nanoseconds, a fixed64, of a time in milliseconds since 1970. */
@@ -121,16 +137,12 @@ export class ProtobufWriter {
 
   /** The bytes of hexadecimal digits in lower case. */
   hex(field: number, digits: string): void {
-    this.#need(20 + digits.length);
-    this.#varint(field * 8 + lengthDelimited);
-    this.#varint(digits.length / 2);
+    this.#head(field, digits.length / 2);
     this.#length += this.#bytes.write(digits, this.#length, "hex");
   }
 
   bytes(field: number, bytes: Uint8Array): void {
-    this.#need(20 + bytes.length);
-    this.#varint(field * 8 + lengthDelimited);
-    this.#varint(bytes.length);
+    this.#head(field, bytes.length);
     this.#bytes.set(bytes, this.#length);
     this.#length += bytes.length;
   }
@@ -160,6 +172,13 @@ export class ProtobufWriter {
     this.#need(bytes.length);
     this.#bytes.set(bytes, this.#length);
     this.#length += bytes.length;
+  }
+
+  /** Tag and length of what follows, and room for it. */
+  #head(field: number, byteLength: number): void {
+    this.#need(20 + byteLength);
+    this.#varint(field * 8 + lengthDelimited);
+    this.#varint(byteLength);
   }
 
   #byte(byte: number): void {
