@@ -16,12 +16,12 @@ function timeOperator(read: (info: StreamInfo) => number, zone: "utc" | "local")
 const startTime = (info: StreamInfo): number => info.startTimeMs;
 
 /** The points of %COMMON_DURATION%: monotonic, in milliseconds; a negative number is one that was never reached. */
-const points: Readonly<Record<string, (info: StreamInfo) => number>> = {
+export const streamPoints = {
   DS_RX_BEG: (info) => info.startMonotonicMs,
   DS_RX_END: (info) => info.requestEndedMs,
   US_TX_BEG: (info) => info.upstreamRequestStartedMs,
-  US_TX_END: (info) =>
-    info.upstreamRequestStartedMs < 0 ? -1 : Math.max(info.upstreamRequestStartedMs, info.requestEndedMs),
+  US_TX_END: ({ upstreamRequestStartedMs: startedMs, requestEndedMs }) =>
+    startedMs < 0 || requestEndedMs < 0 ? -1 : Math.max(startedMs, requestEndedMs),
   US_RX_BEG: (info) => info.upstreamResponseStartedMs,
   US_RX_BODY_BEG: (info) => info.upstreamBodyStartedMs,
   US_RX_END: (info) => info.upstreamResponseEndedMs,
@@ -29,7 +29,9 @@ const points: Readonly<Record<string, (info: StreamInfo) => number>> = {
   DS_TX_END: (info) => (info.responseStartedMs < 0 ? -1 : info.startMonotonicMs + info.durationMs),
   US_CX_BEG: (info) => info.upstreamConnectStartedMs,
   US_CX_END: (info) => info.upstreamConnectedMs,
-};
+} satisfies Record<string, (info: StreamInfo) => number>;
+
+const points: Readonly<Record<string, (info: StreamInfo) => number>> = streamPoints;
 
 const unitsPerMs: Readonly<Record<string, number>> = { ms: 1, us: 1000, ns: 1_000_000 };
 

@@ -134,7 +134,11 @@ export class StreamInfo {
 
   /** What is logged of a connection is of the last try's. */
   triesUpstream(host: Host): void {
-    if (this.upstreamHost !== undefined) (this.triedHosts ??= [this.upstreamHost]).push(host);
+    if (this.upstreamHost !== undefined) {
+      (this.triedHosts ??= [this.upstreamHost]).push(host);
+      this.upstreamConnectStartedMs = this.upstreamConnectedMs = this.upstreamRequestStartedMs = -1;
+      this.upstreamResponseStartedMs = this.upstreamBodyStartedMs = this.upstreamResponseEndedMs = -1;
+    }
     this.upstreamHost = host;
     this.upstreamLocalAddress = undefined;
     this.upstreamTls = undefined;

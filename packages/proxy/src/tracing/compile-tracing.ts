@@ -77,6 +77,7 @@ export function compileTracing(
     requestId,
     isEgress: build.isOutbound,
     spawnsTrySpans: tracing.spawnUpstreamSpan ?? false,
+    isVerbose: tracing.verbose,
     passesContextOn: !tracing.noContextPropagation,
     operation,
     upstreamOperation,

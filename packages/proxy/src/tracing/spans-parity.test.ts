@@ -58,6 +58,9 @@ const listeners: readonly TracedListener[] = [
   { name: "overall", direction: "INBOUND", tracing: { provider: otel, overall_sampling: { value: 0 } } },
   { name: "http", direction: "INBOUND", tracing: { provider: openTelemetryOverHttp } },
   { name: "silent", direction: "INBOUND", tracing: { provider: otel, no_context_propagation: true } },
+  { name: "verbose", direction: "INBOUND", tracing: { provider: otel, verbose: true } },
+  { name: "verbosespawn", direction: "INBOUND", tracing: { provider: otel, verbose: true, spawn_upstream_span: true } },
+  { name: "zverbose", direction: "INBOUND", tracing: { provider: zipkin(), verbose: true } },
   {
     name: "named",
     direction: "OUTBOUND",
@@ -164,6 +167,14 @@ function withEvents(names: readonly (string | RegExp)[]): NonNullable<Row["diffe
   };
 }
 
+/** Ours say that behind what Envoy says. */
+function withMoreEvents(...names: readonly string[]): NonNullable<Row["differs"]> {
+  return (envoys) => {
+    const [first, ...tries] = envoys.spans as readonly (object & { readonly events: readonly string[] })[];
+    return { ...envoys, spans: [{ ...first, events: [...first!.events, ...names] }, ...tries] };
+  };
+}
+
 const rows: readonly Row[] = [
   row("a request", "in", "/ok?q=1"),
   row("a client's side", "out", "/ok"),
@@ -184,8 +195,25 @@ const rows: readonly Row[] = [
     "/retries",
     3,
     {},
-    { differs: withEvents(["ss", /^retry http.request.resend_count=1 /]) },
+    { differs: withEvents([/^retry http.request.resend_count=1 /, "ss"]) },
   ),
+  row("times of its parts", "verbose", "/ok"),
+  row("times of a body's parts", "verbose", "/ok", 1, {}, { method: "POST", body: ["hello", "again"] }),
+  row("times where no host was asked", "verbose", "/direct"),
+  row("times where the host is not there", "verbose", "/dead"),
+  row("times where the host cuts it", "verbose", "/cut"),
+  row("times of a request that took too long", "verbose", "/late", 1, {}, { differs: withMoreEvents("timeout") }),
+  row("times of tries", "verbosespawn", "/retries", 3, {}, { differs: withMoreEvents("retry") }),
+  row(
+    "times of a try that took too long",
+    "verbosespawn",
+    "/latetry",
+    3,
+    {},
+    { differs: withMoreEvents("retry", "timeout") },
+  ),
+  row("times of the one try", "verbosespawn", "/ok", 2, {}, { method: "POST", body: ["hello"] }),
+  row("Zipkin: times", "zverbose", "/ok"),
   row("an unusual method", "in", "/ok", 1, {}, { method: "PURGE" }),
   row("a client error", "in", "/status/404"),
   row("a client error on the client's side", "out", "/status/404"),

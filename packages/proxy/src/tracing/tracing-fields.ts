@@ -32,11 +32,8 @@ export const routeTracingFields: FieldRows = {
 };
 
 export const managerTracingFields: FieldRows = {
-  "envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager.Tracing": {
-    used: `client_sampling random_sampling overall_sampling max_path_tag_length custom_tags provider
-      spawn_upstream_span operation upstream_operation no_context_propagation`,
-    warned: { verbose: "times of a request's parts are not told as events" },
-  },
+  "envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager.Tracing": `client_sampling random_sampling overall_sampling max_path_tag_length custom_tags provider spawn_upstream_span
+      operation upstream_operation no_context_propagation verbose`,
   "envoy.config.trace.v3.Tracing.Http": "name typed_config",
 };
 

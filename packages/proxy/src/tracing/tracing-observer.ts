@@ -13,7 +13,8 @@ import type { CustomTag, RedactedNames, SamplingShares } from "./custom-tag.ts";
 import { writeCustomTag } from "./custom-tags.ts";
 import { decideTrace, type RequestIdRules } from "./sampling.ts";
 import { givenTagNames, isError, tagGrpcOutcome, tagOutcome, tagRequest, type TagSettings } from "./span-tags.ts";
-import type { SpanKind, TagSink, Tracer } from "./tracer.ts";
+import { tellMoments } from "./stream-moments.ts";
+import type { SpanHead, SpanKind, TagSink, Tracer } from "./tracer.ts";
 
 /** HttpConnectionManager.tracing, compiled. */
 export interface TracingSettings {
@@ -24,6 +25,8 @@ export interface TracingSettings {
   readonly isEgress: boolean;
   /** spawn_upstream_span: each try has a span, and that of the request is a server's. */
   readonly spawnsTrySpans: boolean;
+  /** verbose */
+  readonly isVerbose: boolean;
   /** no_context_propagation */
   readonly passesContextOn: boolean;
   readonly operation: RouteTracing["operation"];
@@ -123,7 +126,7 @@ export class TracingObserver implements StreamObserver {
     const endMs = info.startTimeMs + info.durationMs;
     if (span.trySpanId !== "") this.#reportTry(span, info, lastTryEnd(info), endMs);
     const { tracer, isEgress, tagSettings } = this.#settings;
-    tracer.begin(span, {
+    this.#begin(span, info, {
       spanId: span.spanId,
       parentSpanId: span.parentSpanId,
       name: span.operation ?? tracer.nameOf(request, isEgress),
@@ -146,11 +149,17 @@ export class TracingObserver implements StreamObserver {
     tracer.end(info.responseCode, grpc);
   }
 
+  #begin(span: ActiveSpan, info: StreamInfo, head: SpanHead): void {
+    const { tracer, isVerbose } = this.#settings;
+    tracer.begin(span, head);
+    if (isVerbose) tellMoments(info, head, tracer);
+  }
+
   #reportTry(span: ActiveSpan, info: StreamInfo, end: TryEnd, endMs: number): void {
     const { tracer, upstreamOperation } = this.#settings;
     const { cluster, request, upstreamHost } = info;
     const operation = info.route?.tracing?.upstreamOperation ?? upstreamOperation;
-    tracer.begin(span, {
+    this.#begin(span, info, {
       spanId: span.trySpanId,
       parentSpanId: span.spanId,
       name: operation?.(info, request) ?? `router ${cluster?.observabilityName ?? ""} egress`,

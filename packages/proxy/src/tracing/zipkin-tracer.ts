@@ -37,6 +37,7 @@ export class ZipkinTracer implements Tracer {
   #text = "";
   #tags = "";
   #annotations = "";
+  #mark = "";
 
   constructor(exporter: OtlpExporter, settings: ZipkinSettings) {
     this.#exporter = exporter;
@@ -102,7 +103,8 @@ export class ZipkinTracer implements Tracer {
     const shared = kind === "server" && isOfRequest && this.#settings.sharesSpans ? `"shared":true,` : "";
     const [startUs, endUs] = [Math.round(startMs * 1000), Math.round(endMs * 1000)];
     const [word, mark] = kind === "server" ? ["SERVER", "ss"] : ["CLIENT", "cr"];
-    this.#annotations = `{"timestamp":${endUs},"value":"${mark}"}`;
+    this.#annotations = "";
+    this.#mark = `{"timestamp":${endUs},"value":"${mark}"}`;
     this.#tags = "";
     this.#text =
       `{"traceId":"${traceId}","id":"${spanId}",${parent}${shared}"name":${JSON.stringify(spanText(name))},` +
@@ -120,11 +122,11 @@ export class ZipkinTracer implements Tracer {
 
   event(timeMs: number, name: string, attributes: readonly (readonly [string, string])[]): void {
     const words = [name, ...attributes.map(([key, value]) => `${key}=${spanText(value)}`)].join(" ");
-    this.#annotations += `,{"timestamp":${Math.round(timeMs * 1000)},"value":${JSON.stringify(words)}}`;
+    this.#annotations += `{"timestamp":${Math.round(timeMs * 1000)},"value":${JSON.stringify(words)}},`;
   }
 
   end(): void {
-    const text = `${this.#text}"annotations":[${this.#annotations}],"tags":{${this.#tags}}},`;
+    const text = `${this.#text}"annotations":[${this.#annotations}${this.#mark}],"tags":{${this.#tags}}},`;
     this.#exporter.add(Buffer.from(text));
   }
 }
