@@ -188,6 +188,7 @@ export async function runProxy(options: ProxyOptions): Promise<RunningProxy> {
       await listenerHost.stop();
       owner.stopClusters();
       await admin?.close();
+      exporters.close();
       accessLogs.closeAll();
       end(0);
     })();
@@ -236,10 +237,7 @@ export async function runProxy(options: ProxyOptions): Promise<RunningProxy> {
     logging,
     metrics,
     drain,
-    stop: async (drainMs) => {
-      await drain(drainMs);
-      await close();
-    },
+    stop: (drainMs) => drain(drainMs).then(close),
     close,
   };
 }

@@ -54,12 +54,6 @@ const header = object(
 
 const timeout = (text: string) => optional(string(durationOrZero), text);
 
-/** Tulle's own proxy has no client for it, and is not told of it. */
-function forEnvoys(what: string) {
-  return (_value: unknown, report: Report): void =>
-    report({ code: "TUL0001", message: `${what} has no effect with Tulle's own proxies yet: only Envoys send there` });
-}
-
 const openTelemetry = object(
   {
     ...addressFields,
@@ -154,17 +148,14 @@ const otelAccessLog = object({
   filterStateObjectsToLog,
 });
 
-const httpAccessLogService = object(
-  {
-    ...addressFields,
-    logName,
-    filterStateObjectsToLog,
-    additionalRequestHeadersToLog: optional(headerNames, "Headers of requests that are sent along."),
-    additionalResponseHeadersToLog: optional(headerNames, "Headers of responses that are sent along."),
-    additionalResponseTrailersToLog: optional(headerNames, "Trailers of responses that are sent along."),
-  },
-  { rules: [forEnvoys("envoyHttpAls")] },
-);
+const httpAccessLogService = object({
+  ...addressFields,
+  logName,
+  filterStateObjectsToLog,
+  additionalRequestHeadersToLog: optional(headerNames, "Headers of requests that are sent along."),
+  additionalResponseHeadersToLog: optional(headerNames, "Headers of responses that are sent along."),
+  additionalResponseTrailersToLog: optional(headerNames, "Trailers of responses that are sent along."),
+});
 
 export const telemetryProviderFields = {
   prometheus: optional(object({}), "Metrics that Prometheus fetches."),
@@ -174,7 +165,7 @@ export const telemetryProviderFields = {
   envoyOtelAls: optional(otelAccessLog, "An access log by OTLP."),
   envoyHttpAls: optional(httpAccessLogService, "An access log of requests by Envoy's access log service."),
   envoyTcpAls: optional(
-    object({ ...addressFields, logName, filterStateObjectsToLog }, { rules: [forEnvoys("envoyTcpAls")] }),
+    object({ ...addressFields, logName, filterStateObjectsToLog }),
     "An access log of connections by Envoy's access log service.",
   ),
 } as const;

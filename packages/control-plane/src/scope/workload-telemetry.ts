@@ -82,9 +82,7 @@ export function workloadTelemetry(
 ): { readonly telemetry?: WorkloadTelemetry } {
   if (telemetry === undefined) return {};
   const layers = layersOf(telemetry.resources, workload);
-  const providers = telemetry.settings.providers.filter(
-    (provider) => reaches(provider, isReachable) && (workload.isTulle !== true || isTold(provider)),
-  );
+  const providers = telemetry.settings.providers.filter((provider) => reaches(provider, isReachable));
   const settings = { ...telemetry.settings, providers };
   const of = (mode: Mode): ListenerTelemetry => ({
     ...tracingOf(layers, settings, mode, { ...workload, trustDomain, redactedParameters }),
@@ -105,11 +103,6 @@ export function workloadTelemetry(
 
 function reaches({ target }: TelemetryProvider, isReachable: (hostname: string) => boolean): boolean {
   return target === undefined || target.isOutside === true || isReachable(target.host);
-}
-
-/** What Tulle's own proxy has no client for; it would refuse the listener. */
-function isTold({ envoyHttpAls, envoyTcpAls }: TelemetryProvider): boolean {
-  return envoyHttpAls === undefined && envoyTcpAls === undefined;
 }
 
 function usedProviders(listeners: readonly ListenerTelemetry[]): readonly TelemetryProvider[] {

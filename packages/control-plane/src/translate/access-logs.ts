@@ -67,7 +67,7 @@ function loggerOf({ provider }: ListenerLog, logged: Logged, parameters: readonl
   if (envoyFileAccessLog !== undefined) return fileLog(envoyFileAccessLog, parameters);
   if (target === undefined) return undefined;
   if (envoyOtelAls !== undefined) return otelLog(envoyOtelAls, target, parameters);
-  if (envoyHttpAls !== undefined && logged === "requests") return requestLog(envoyHttpAls, target);
+  if (envoyHttpAls !== undefined && logged === "requests") return requestLog(envoyHttpAls, target, parameters);
   if (envoyTcpAls !== undefined && logged !== "requests") {
     const commonConfig = serviceLog(envoyTcpAls, target, "tcp_envoy_accesslog");
     return logger("envoy.access_loggers.tcp_grpc", pack(TcpGrpcAccessLogConfigSchema, { commonConfig }));
@@ -157,9 +157,14 @@ function otelLog(
   );
 }
 
-function requestLog(provider: HttpAccessLogServiceProvider, target: ProviderTarget): LogInit {
+/** Entries hold whole paths, and the message has no formatters: Tulle's proxy reads the log's own name. */
+function requestLog(
+  provider: HttpAccessLogServiceProvider,
+  target: ProviderTarget,
+  parameters: readonly string[],
+): LogInit {
   return logger(
-    "envoy.access_loggers.http_grpc",
+    parameters.length === 0 ? "envoy.access_loggers.http_grpc" : redactedQuery(parameters),
     pack(HttpGrpcAccessLogConfigSchema, {
       commonConfig: serviceLog(provider, target, "http_envoy_accesslog"),
       additionalRequestHeadersToLog: [...(provider.additionalRequestHeadersToLog ?? [])],
@@ -191,10 +196,14 @@ function redacted(format: Json, parameters: readonly string[]): Json {
 
 const withoutQuery = "%REQ_WITHOUT_QUERY(";
 
+function redactedQuery(parameters: readonly string[]): string {
+  return `tulle.redacted_query:${parameters.join(",")}`;
+}
+
 /** Tulle's proxy reads the name of ours; to Envoy it is one like another. Who wants no query at all gets none. */
 function formattersOf(written: Json, format: Json, parameters: readonly string[]): Formatters {
   if (!JSON.stringify(format).includes(withoutQuery)) return [];
   const isWanted = parameters.length === 0 || JSON.stringify(written).includes(withoutQuery);
-  const name = isWanted ? "envoy.formatter.req_without_query" : `tulle.redacted_query:${parameters.join(",")}`;
+  const name = isWanted ? "envoy.formatter.req_without_query" : redactedQuery(parameters);
   return [{ name, typedConfig: pack(ReqWithoutQuerySchema, {}) }];
 }

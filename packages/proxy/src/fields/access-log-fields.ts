@@ -6,6 +6,10 @@ import {
   StderrAccessLogSchema,
   StdoutAccessLogSchema,
 } from "@tulle/xds/envoy/extensions/access_loggers/stream/v3/stream_pb";
+import {
+  HttpGrpcAccessLogConfigSchema,
+  TcpGrpcAccessLogConfigSchema,
+} from "@tulle/xds/envoy/extensions/access_loggers/grpc/v3/als_pb";
 import { checkedMessage } from "./checked-message.ts";
 import { type FieldRows, noRuntime } from "./field-row.ts";
 import { matcherFields } from "./matchers/matcher-fields.ts";
@@ -38,6 +42,11 @@ export const accessLogFields: FieldRows = {
       custom_tags: "are not sent",
     },
   },
+  "envoy.extensions.access_loggers.grpc.v3.HttpGrpcAccessLogConfig": {
+    used: `common_config additional_request_headers_to_log additional_response_headers_to_log
+      additional_response_trailers_to_log`,
+  },
+  "envoy.extensions.access_loggers.grpc.v3.TcpGrpcAccessLogConfig": { used: "common_config" },
   "envoy.extensions.access_loggers.stream.v3.StdoutAccessLog": { used: "log_format" },
   "envoy.extensions.access_loggers.stream.v3.StderrAccessLog": { used: "log_format" },
   [`${log}.AccessLogFilter`]: {
@@ -80,4 +89,6 @@ export const fileAccessLogMessage = checkedMessage(FileAccessLogSchema, ...table
 export const stdoutAccessLogMessage = checkedMessage(StdoutAccessLogSchema, ...tables);
 export const stderrAccessLogMessage = checkedMessage(StderrAccessLogSchema, ...tables);
 export const otlpAccessLogMessage = checkedMessage(OpenTelemetryAccessLogConfigSchema, ...tables);
+export const httpGrpcAccessLogMessage = checkedMessage(HttpGrpcAccessLogConfigSchema, ...tables);
+export const tcpGrpcAccessLogMessage = checkedMessage(TcpGrpcAccessLogConfigSchema, ...tables);
 export const logExpressionMessage = checkedMessage(ExpressionFilterSchema, ...tables);

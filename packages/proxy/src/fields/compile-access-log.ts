@@ -1,9 +1,13 @@
-// Access logs of a connection manager: file, stdout and stderr, text or JSON, with Envoy's filters
-// (config.accesslog.v3.AccessLog).
+// Access logs of a connection manager, a TCP proxy or a listener: files and streams as text or JSON, OpenTelemetry and
+// access log services, with Envoy's filters (config.accesslog.v3.AccessLog).
 import type { JsonObject } from "@bufbuild/protobuf";
 import type { AccessLog as AccessLogMessage } from "@tulle/xds/envoy/config/accesslog/v3/accesslog_pb";
 import type { SubstitutionFormatString } from "@tulle/xds/envoy/config/core/v3/substitution_format_string_pb";
 import { FileAccessLogSchema } from "@tulle/xds/envoy/extensions/access_loggers/file/v3/file_pb";
+import {
+  HttpGrpcAccessLogConfigSchema,
+  TcpGrpcAccessLogConfigSchema,
+} from "@tulle/xds/envoy/extensions/access_loggers/grpc/v3/als_pb";
 import { OpenTelemetryAccessLogConfigSchema } from "@tulle/xds/envoy/extensions/access_loggers/open_telemetry/v3/logs_service_pb";
 import {
   StderrAccessLogSchema,
@@ -16,12 +20,15 @@ import { compileFormatString } from "./compile-format-string.ts";
 import { type LogCondition, compileLogCondition } from "./compile-log-condition.ts";
 import type { Place, Problems } from "./problems.ts";
 import { decodeTypedConfig, typeUrlOf, unwrapTypedConfig } from "./typed-config.ts";
+import { compileHttpGrpcAccessLog, compileTcpGrpcAccessLog } from "./compile-grpc-access-log.ts";
 import { compileOtlpAccessLog } from "./compile-otlp-access-log.ts";
 import {
   fileAccessLogMessage,
+  httpGrpcAccessLogMessage,
   otlpAccessLogMessage,
   stderrAccessLogMessage,
   stdoutAccessLogMessage,
+  tcpGrpcAccessLogMessage,
 } from "./access-log-fields.ts";
 
 /** Envoy's default (docs: configuration/observability/access_log/usage, "Default Format String"). */
@@ -100,6 +107,14 @@ function compileTarget(
     case typeUrlOf(OpenTelemetryAccessLogConfigSchema): {
       const otlp = decodeTypedConfig(otlpAccessLogMessage, config, at, problems);
       return otlp && compileOtlpAccessLog(otlp, scope, at, problems);
+    }
+    case typeUrlOf(HttpGrpcAccessLogConfigSchema): {
+      const service = decodeTypedConfig(httpGrpcAccessLogMessage, config, at, problems);
+      return service && compileHttpGrpcAccessLog(service, message.name, scope, at, problems);
+    }
+    case typeUrlOf(TcpGrpcAccessLogConfigSchema): {
+      const service = decodeTypedConfig(tcpGrpcAccessLogMessage, config, at, problems);
+      return service && compileTcpGrpcAccessLog(service, scope, at, problems);
     }
     default:
       problems.error(

@@ -29,11 +29,16 @@ export function formattersScope(
     if (knownFormatters.has(typedConfig?.typeUrl ?? "")) continue;
     problems.error(place.field("formatters", index), `formatter '${name}' is not supported`);
   }
-  const redacted = formatters.find(({ name }) => name.startsWith(redactedPrefix))?.name;
-  if (redacted === undefined) return environment;
-  const names = redacted.slice(redactedPrefix.length).toLowerCase().split(",");
+  const redactedParameters = redactedIn(formatters.map(({ name }) => name));
+  if (redactedParameters === undefined) return environment;
   const { environment: variables, hostname } = environment;
-  return { environment: variables, hostname, redactedParameters: new Set(names) };
+  return { environment: variables, hostname, redactedParameters };
+}
+
+/** What the first such name says, of formatters or of a log that has none; undefined without. */
+export function redactedIn(names: readonly string[]): ReadonlySet<string> | undefined {
+  const name = names.find((each) => each.startsWith(redactedPrefix));
+  return name === undefined ? undefined : new Set(name.slice(redactedPrefix.length).toLowerCase().split(","));
 }
 
 /** Missing values are `-`, or nothing with `omit_empty_values`. */

@@ -16,19 +16,12 @@ import type { AccessLog } from "../access-log/access-log.ts";
 import type { FormatEnvironment } from "../format/operator.ts";
 import { compileTextFormat } from "../format/substitution-format.ts";
 import type { StreamInfo } from "../http/stream-info.ts";
-import type { ExportLimits, GrpcCollector, HttpCollector } from "../upstream/otlp-exporter.ts";
+import type { GrpcCollector, HttpCollector } from "../upstream/otlp-exporter.ts";
+import { accessLogLimits, accessLogStats } from "./access-log-limits.ts";
 import { compileGrpcCollector, compileHttpCollector } from "./compile-collector.ts";
 import { formattersScope } from "./compile-format-string.ts";
 import type { CompileScope } from "./compile-scope.ts";
-import { durationMs } from "./duration.ts";
 import type { Place, Problems } from "./problems.ts";
-
-/** Envoy's: `buffer_flush_interval`, `buffer_size_bytes`. */
-const defaultFlushIntervalMs = 1000;
-const defaultBatchBytes = 16 * 1024;
-/** What a collector that is slow or down may cost (Envoy keeps up to a MiB of one, too). */
-const maxBufferedBytes = 1 << 20;
-const maxBufferedRecords = 8192;
 
 const writer = new ProtobufWriter();
 
@@ -49,9 +42,9 @@ export function compileOtlpAccessLog(
   const key = `access log ${Buffer.from(toBinary(OpenTelemetryAccessLogConfigSchema, message)).toString("latin1")}`;
   const exporter = scope.exporters.get(key, () => ({
     collector,
-    limits: exportLimits(message),
+    limits: accessLogLimits(message, message.commonConfig),
     envelope: otlpEnvelope(origin),
-    stats: statsOf(message.statPrefix, scope),
+    stats: accessLogStats(`open_telemetry_access_log.${message.statPrefix}`, scope.metrics),
   }));
   return {
     log: (info) => {
@@ -84,32 +77,6 @@ function compileCollector(
   }
   const at = grpcService === undefined ? place.field("common_config") : place;
   return compileGrpcCollector(service, otlpMethods.logs, scope, at.field("grpc_service"), problems);
-}
-
-function exportLimits(message: OpenTelemetryAccessLogConfig): ExportLimits {
-  const { commonConfig: common } = message;
-  const bytes = message.bufferSizeBytes ?? common?.bufferSizeBytes ?? defaultBatchBytes;
-  return {
-    batchItems: maxBufferedRecords / 2,
-    batchBytes: Math.min(bytes, maxBufferedBytes / 2),
-    flushIntervalMs: durationMs(message.bufferFlushInterval ?? common?.bufferFlushInterval, defaultFlushIntervalMs),
-    maxItems: maxBufferedRecords,
-    maxBytes: maxBufferedBytes,
-  };
-}
-
-function statsOf(prefix: string, { metrics }: CompileScope) {
-  const statPrefix = `access_logs.open_telemetry_access_log.${prefix}`;
-  const counter = (name: string, help: string) =>
-    metrics.counter({
-      name: `envoy_${`${statPrefix}${name}`.replace(/[^A-Za-z0-9_]/g, "_")}`,
-      help,
-      statName: `${statPrefix}${name}`,
-    });
-  return {
-    sent: counter("logs_written", "Log records that the collector took."),
-    dropped: counter("logs_dropped", "Log records that it did not take, or that came while the buffer was full."),
-  };
 }
 
 /** The labels that Envoy gives by itself, then the configured ones, which are no formats. */

@@ -3,6 +3,7 @@
 import { randomUUID } from "node:crypto";
 import type { HeaderMap } from "../http/header-map.ts";
 import { withoutControlCharacters } from "../http/header-value.ts";
+import type { ResponseHead } from "../http/message.ts";
 import { number, ofOptional, text } from "./operator-makers.ts";
 import type { FormatValue, OperatorCompiler } from "./operator.ts";
 import { redactParameter, redactQuery } from "./redact-query.ts";
@@ -11,7 +12,7 @@ import { redactParameter, redactQuery } from "./redact-query.ts";
 const authorityOf: FormatValue = (_info, request) =>
   request === undefined || request.hasHost === false ? undefined : request.authority;
 
-const requestPseudoHeaders: Readonly<Record<string, FormatValue>> = {
+export const requestPseudoHeaders: Readonly<Record<string, FormatValue>> = {
   ":method": (_info, request) => ofOptional(request?.method),
   ":path": (_info, request) => ofOptional(request?.path),
   ":authority": authorityOf,
@@ -57,7 +58,7 @@ function headerOperator(read: (name: string) => FormatValue): OperatorCompiler {
 }
 
 /** Headers whose values are paths or addresses. */
-const mayHoldQuery: ReadonlySet<string> = new Set(
+export const mayHoldQuery: ReadonlySet<string> = new Set(
   ":path x-envoy-original-path referer location content-location x-original-url x-forwarded-uri".split(" "),
 );
 
@@ -169,10 +170,20 @@ function headersBytes(headers: HeaderMap | undefined): number {
   return (headers?.entries ?? []).reduce((sum, part) => sum + part.length, 0);
 }
 
-function requestHeadersBytes({ method, path, authority, scheme, headers }: NonNullable<Parameters<FormatValue>[1]>) {
+export function requestHeadersBytes({
+  method,
+  path,
+  authority,
+  scheme,
+  headers,
+}: NonNullable<Parameters<FormatValue>[1]>) {
   const pseudo = { ":method": method, ":path": path, ":authority": authority, ":scheme": scheme };
   const entries = Object.entries(pseudo).filter(([, value]) => value !== "");
   return entries.reduce((sum, [name, value]) => sum + name.length + value.length, headersBytes(headers));
+}
+
+export function responseHeadersBytes({ headers }: ResponseHead): number {
+  return headersBytes(headers) + ":status".length + 3;
 }
 
 export const requestOperators: Readonly<Record<string, OperatorCompiler>> = {
@@ -191,7 +202,7 @@ export const requestOperators: Readonly<Record<string, OperatorCompiler>> = {
   STREAM_ID: text((info, request) => (info.isConnection ? randomUUID() : request?.headers.get("x-request-id"))),
   REQUEST_HEADERS_BYTES: number((_info, request) => String(request === undefined ? 0 : requestHeadersBytes(request))),
   RESPONSE_HEADERS_BYTES: number((_info, _request, response) =>
-    String(response === undefined ? 0 : headersBytes(response.headers) + ":status".length + 3),
+    String(response === undefined ? 0 : responseHeadersBytes(response)),
   ),
   RESPONSE_TRAILERS_BYTES: number(({ responseTrailers }) => String(headersBytes(responseTrailers))),
 };

@@ -7,16 +7,16 @@ const always = `access_token assertion client_assertion client_secret code code_
   id_token_hint login_hint logout_token nonce password refresh_token relaystate request request_uri samlrequest
   samlresponse session_state sid state subject_token token user_code`.split(/\s+/);
 
-/** The word by which a log's formatter names its own (`compile-format-string.ts`), wherever it stands in it. */
+/** The word by which a log or its formatter names its own (`compile-format-string.ts`), wherever it stands in it. */
 // eslint-disable-next-line no-control-regex -- protobuf ends the name by a tag, JSON by a quote
 const redactedWord = /tulle\.redacted_query:([^\x00-\x1f"]*)/g;
 
 /** Of a connection manager with these logs. */
 export function redactedNamesOf(logs: readonly AccessLog[]): RedactedNames {
   const names = new Set(always);
-  for (const { configType } of logs) {
+  for (const { configType, name: logName } of logs) {
     if (configType.case !== "typedConfig") continue;
-    const text = Buffer.from(configType.value.value).toString("latin1");
+    const text = `${logName}"${Buffer.from(configType.value.value).toString("latin1")}`;
     for (const [, list] of text.matchAll(redactedWord)) {
       for (const name of list!.toLowerCase().split(",")) if (name !== "") names.add(name);
     }

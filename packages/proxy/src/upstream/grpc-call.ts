@@ -40,6 +40,8 @@ export interface GrpcCallEvents {
   /** The server has said that it takes the call, which has begun. */
   onOpen(): void;
   onMessage(message: Buffer): void;
+  /** What was written has left after `isOverHighWatermark` was true. */
+  onDrained(): void;
   /** Once; not after `close()`. */
   onEnd(end: GrpcEnd): void;
 }
@@ -47,8 +49,9 @@ export interface GrpcCallEvents {
 /** As of any host (`pooled-connection.ts`). */
 const maxHeadBytes = 80 * 1024;
 const maxFieldCount = 100;
-/** Requests that wait in us for a server that reads slowly; nobody is held up by it, they are small. */
+/** Messages that wait in us for a server that reads slowly; who sends many asks whether they do. */
 const bufferLimitBytes = 64 * 1024;
+const noBytes = Buffer.alloc(0);
 /** What a peer says goes into logs. */
 const maxWordsCharacters = 500;
 
@@ -97,6 +100,16 @@ export class GrpcCall implements ClientCodecOwner, ResponseReceiver {
   /** Nothing happens before `onOpen` and after the end. */
   write(message: Uint8Array): void {
     this.#sender?.sendRequestData(framed(message), false);
+  }
+
+  isOverHighWatermark(): boolean {
+    return this.#sender?.isOverHighWatermark() ?? false;
+  }
+
+  /** Before it has begun there is nothing to be said: it is closed. */
+  end(): void {
+    if (this.#sender === undefined) this.close();
+    else this.#sender.sendRequestData(noBytes, true);
   }
 
   pause(): void {
@@ -201,7 +214,7 @@ export class GrpcCall implements ClientCodecOwner, ResponseReceiver {
   }
 
   onUpstreamDrained(): void {
-    // Nobody waits for it.
+    if (this.#state === "open") this.#events.onDrained();
   }
 
   #endWithoutStatus(): void {

@@ -2,7 +2,7 @@
 // configuration and secrets come. Hosts, addresses, TLS and the judgement of the peer are the cluster's own, as for any
 // request.
 import type { Socket } from "node:net";
-import type { ByteStream, ByteStreamEvents, OpenByteStream } from "@tulle/xds";
+import type { ByteStream, ByteStreamEvents } from "@tulle/xds";
 import type { Cluster, Host } from "../cluster/cluster.ts";
 import type { DataPath } from "../worker/data-path.ts";
 import type { Slot } from "../runtime/slot.ts";
@@ -27,6 +27,11 @@ const defaultGrpcStreamLimits: GrpcStreamLimits = {
   keepAlive: { intervalMs: 5 * 60_000, jitterPercent: 0, timeoutMs: 60_000 },
 };
 
+export interface GrpcStreamEvents extends ByteStreamEvents {
+  /** What was written has left after `isOverHighWatermark` was true. */
+  onDrained?(): void;
+}
+
 /** How often the balancer is asked for a host other than the one that failed last. */
 const maxHostPicks = 8;
 
@@ -41,7 +46,7 @@ export function grpcStreamOpener(
   path: string,
   dataPath: DataPath,
   limits: GrpcStreamLimits = defaultGrpcStreamLimits,
-): OpenByteStream {
+): (events: GrpcStreamEvents) => GrpcStream {
   // The host of the last try that brought no message: it is not the first to be asked again.
   const memory: FailedHost = { host: undefined };
   return (events) => {
@@ -61,14 +66,14 @@ interface StreamOptions {
   readonly path: string;
   readonly dataPath: DataPath;
   readonly limits: GrpcStreamLimits;
-  readonly events: ByteStreamEvents;
+  readonly events: GrpcStreamEvents;
   readonly memory: FailedHost;
 }
 
 /**
  * States: asking the hosts in turn → open, once one of them has sent its settings → ended, by the peer or by `close()`.
  */
-class GrpcStream implements ByteStream {
+export class GrpcStream implements ByteStream {
   readonly #options: StreamOptions;
   readonly #failures: string[] = [];
   #call: GrpcCall | undefined = undefined;
@@ -93,6 +98,11 @@ class GrpcStream implements ByteStream {
     this.#call?.write(bytes);
   }
 
+  /** More waits for the server than it should. */
+  isOverHighWatermark(): boolean {
+    return this.#call?.isOverHighWatermark() ?? false;
+  }
+
   pause(): void {
     this.#isPaused = true;
     this.#call?.pause();
@@ -101,6 +111,11 @@ class GrpcStream implements ByteStream {
   resume(): void {
     this.#isPaused = false;
     this.#call?.resume();
+  }
+
+  /** Says that nothing more comes; the server has the last word. */
+  end(): void {
+    this.#call?.end();
   }
 
   close(): void {
@@ -132,6 +147,7 @@ class GrpcStream implements ByteStream {
           memory.host = undefined;
           events.onMessage(message);
         },
+        onDrained: () => events.onDrained?.(),
         onEnd: (end) => {
           if (isOpen) return this.#end(reasonOf(end, host));
           cluster.stats.upstreamConnectFailures.increment();

@@ -1,6 +1,7 @@
 // What is told in batches: spans, log records and metrics that are encoded already, kept up to a bound, and sent to a
-// collector through a cluster, over gRPC or HTTP, off the request path. One request is under way at a time; there is
-// no second try. A collector that is down, slow or answers rubbish costs this buffer, and counters.
+// collector through a cluster, over gRPC or HTTP, off the request path. One batch is under way at a time, as a request
+// or as a message of one long call; there is no second try. A collector that is down, slow or answers rubbish costs
+// this buffer, and counters.
 import { ProtobufWriter, type Counter } from "@tulle/telemetry";
 import type { Cluster } from "../cluster/cluster.ts";
 import type { GrpcTarget } from "../http/grpc-target.ts";
@@ -10,6 +11,7 @@ import type { DataPath } from "../worker/data-path.ts";
 import { CallbackTimer } from "../worker/timer-wheel.ts";
 import { sendAsyncRequest } from "./async-client.ts";
 import { callGrpc } from "./grpc-client.ts";
+import { type GrpcStreamCollector, GrpcStreamSender } from "./grpc-stream-sender.ts";
 
 export interface HttpCollector {
   readonly protocol: "http";
@@ -66,7 +68,7 @@ export interface ExportStats {
 }
 
 export interface OtlpExporterSettings {
-  readonly collector: HttpCollector | GrpcCollector;
+  readonly collector: HttpCollector | GrpcCollector | GrpcStreamCollector;
   readonly limits: ExportLimits;
   /** Items, one behind the other, to the whole request: for OTLP `otlpEnvelope`. */
   readonly envelope: (items: Buffer) => Buffer;
@@ -82,11 +84,18 @@ export class OtlpExporter {
   #itemCount = 0;
   #isSending = false;
   readonly #timer = new CallbackTimer(() => this.#onTimer());
+  /** Undefined where each batch is a request. */
+  readonly streamSender: GrpcStreamSender | undefined;
 
   /** Without a data path everything is dropped: what is compiled to be looked at sends nothing. */
   constructor(settings: OtlpExporterSettings, dataPath: DataPath | undefined) {
     this.#settings = settings;
     this.#dataPath = dataPath;
+    const { collector } = settings;
+    this.streamSender =
+      collector.protocol === "grpc_stream" && dataPath !== undefined
+        ? new GrpcStreamSender(collector, dataPath)
+        : undefined;
   }
 
   /** An item as it stands in the request, tag and length included; the bytes are copied. */
@@ -113,7 +122,7 @@ export class OtlpExporter {
     this.#itemCount = 0;
     this.#isSending = true;
     this.#dataPath.timers.disarm(this.#timer);
-    sendToCollector(this.#settings.collector, body, this.#dataPath, (outcome) => this.#onOutcome(outcome, count));
+    this.#send(body, count, this.#dataPath);
   }
 
   #isDue(): boolean {
@@ -126,15 +135,34 @@ export class OtlpExporter {
     this.flush();
   }
 
-  #onOutcome(outcome: ExportOutcome, count: number): void {
-    const { stats, limits } = this.#settings;
-    this.#isSending = false;
+  #count(outcome: ExportOutcome, count: number): void {
+    const { stats } = this.#settings;
     stats.outcomes?.[outcome]?.increment();
     (outcome === "sent" ? stats.sent : stats.dropped).add(count);
+  }
+
+  #onReady(): void {
+    this.#isSending = false;
     if (this.#isDue()) this.flush();
     else if (this.#itemCount > 0 && !this.#timer.armed) {
-      this.#dataPath!.timers.arm(this.#timer, limits.flushIntervalMs, this.#dataPath!.turn.nowMs);
+      const { timers, turn } = this.#dataPath!;
+      timers.arm(this.#timer, this.#settings.limits.flushIntervalMs, turn.nowMs);
     }
+  }
+
+  #send(body: Buffer, count: number, dataPath: DataPath): void {
+    const { collector } = this.#settings;
+    if (collector.protocol === "grpc_stream") {
+      this.streamSender!.send(body, {
+        onReady: () => this.#onReady(),
+        onOutcome: (outcome) => this.#count(outcome, count),
+      });
+      return;
+    }
+    sendToCollector(collector, body, dataPath, (outcome) => {
+      this.#count(outcome, count);
+      this.#onReady();
+    });
   }
 }
 
@@ -164,6 +192,11 @@ export function sendToCollector(
   });
 }
 
+interface Forgotten {
+  readonly key: string;
+  readonly streamSender: GrpcStreamSender | undefined;
+}
+
 /**
  * The exporters of one worker. Equal settings share one, so that a listener that is compiled anew goes on with its
  * batch; one that nobody holds any more, and that has nothing left to send, is forgotten.
@@ -171,7 +204,8 @@ export function sendToCollector(
 export class OtlpExporters {
   readonly #dataPath: DataPath | undefined;
   readonly #byKey = new Map<string, WeakRef<OtlpExporter>>();
-  readonly #forgotten = new FinalizationRegistry<string>((key) => {
+  readonly #forgotten = new FinalizationRegistry<Forgotten>(({ key, streamSender }) => {
+    streamSender?.close();
     if (this.#byKey.get(key)?.deref() === undefined) this.#byKey.delete(key);
   });
 
@@ -185,12 +219,17 @@ export class OtlpExporters {
     if (known !== undefined) return known;
     const made = new OtlpExporter(settings(), this.#dataPath);
     this.#byKey.set(key, new WeakRef(made));
-    this.#forgotten.register(made, key);
+    this.#forgotten.register(made, { key, streamSender: made.streamSender });
     return made;
   }
 
   /** Before the end of the process: nobody waits for the five seconds. */
   flush(): void {
     for (const exporter of this.#byKey.values()) exporter.deref()?.flush();
+  }
+
+  /** Ends the calls that batches went by. */
+  close(): void {
+    for (const exporter of this.#byKey.values()) exporter.deref()?.streamSender?.close();
   }
 }
