@@ -1,9 +1,11 @@
 /**
  * IST0101, TUL0014, TUL0015: the Service, the subsets and the VirtualService of a Rollout are there, some route leads
- * to the Service, and no other Rollout is of the same host. One that cannot be laid over anything does not start.
+ * to the Service, what is measured can be measured, and no other Rollout is of the same host. One that cannot be laid
+ * over anything does not start.
  */
 import { meshConfigOf } from "../mesh-config/mesh-config.ts";
 import { nearestName } from "../findings/nearest-name.ts";
+import { isHttp, portProtocol } from "../rules/port-protocol.ts";
 import type { HttpRoute, Rollout, VirtualService } from "../kinds/resource.ts";
 import type { AnalyzedMesh, Analyzer, Discovery } from "./analyzer.ts";
 import { suggestHost } from "./destinations.ts";
@@ -22,6 +24,7 @@ export const rollouts: Analyzer = {
       else yield* checkSubsets(mesh, rollout, host);
       yield* checkVirtualService(mesh, rollout, host);
       yield* checkPrometheus(mesh, rollout);
+      yield* checkCounted(mesh, rollout, host);
     }
   },
 };
@@ -95,15 +98,15 @@ function* checkVirtualService(mesh: AnalyzedMesh, rollout: Rollout, host: string
     return;
   }
   if (mesh.isDraft(found)) return;
-  const routes = found.spec.http ?? [];
-  const leads = (route: HttpRoute): boolean =>
+  const { http: routes = [], tls = [], tcp = [] } = found.spec;
+  const leads = (route: Pick<HttpRoute, "route">): boolean =>
     (route.route ?? []).some(({ destination }) => mesh.resolve(destination.host, namespace) === host);
   for (const [index, name] of (named.routes ?? []).entries()) {
     const route = routes.find((each) => each.name === name);
     if (route !== undefined && leads(route)) continue;
     yield withoutRoute(rollout, ["spec", "virtualService", "routes", index], found, `route "${name}"`, route, host);
   }
-  if (named.routes === undefined && !routes.some(leads))
+  if (named.routes === undefined && ![...routes, ...tls, ...tcp].some(leads))
     yield withoutRoute(rollout, ["spec", "virtualService", "name"], found, "route", undefined, host);
 }
 
@@ -137,6 +140,22 @@ function* checkPrometheus(mesh: AnalyzedMesh, rollout: Rollout): Generator<Disco
       path: [...path, "prometheus", "address"],
       message: `the mesh's configuration does not list "${address}" in rolloutPrometheusUrls, so that the roll-out pauses there`,
       suggestion: allowed.length === 0 ? "It lists none; the operator adds it." : `It lists ${allowed.join(", ")}.`,
+    };
+  }
+}
+
+/** What proxies count are requests. */
+function* checkCounted(mesh: AnalyzedMesh, rollout: Rollout, host: string): Generator<Discovery> {
+  const service = mesh.servicesByHost.get(host);
+  if (service === undefined || service.spec.ports.some((port) => isHttp(portProtocol(port)))) return;
+  for (const { metric, path } of metricsOf(rollout)) {
+    if (metric.prometheus !== undefined) continue;
+    yield {
+      code: "TUL0015",
+      resource: rollout,
+      path,
+      message: `no port of the host "${host}" speaks HTTP, so that "${metric.name}" counts no requests and the roll-out waits there`,
+      suggestion: "Measure connections by a query of Prometheus, or name the port's protocol.",
     };
   }
 }

@@ -57,6 +57,19 @@ export const rolloutCases: readonly AnalyzeCase[] = [
     ],
   },
   {
+    name: "TUL0015: a Rollout of connections that counts requests",
+    input:
+      "---\napiVersion: v1\nkind: Service\nmetadata: { name: db, namespace: shop }\nspec: { selector: { app: db }, ports: [{ name: tcp-db, port: 5432 }] }\n" +
+      virtualService("{ hosts: [db], tcp: [{ route: [{ destination: { host: db } }] }] }", "db") +
+      rollout(
+        `{ host: db, stable: { labels: { v: "1" } }, canary: { labels: { v: "2" } }, virtualService: { name: db }, strategy: { canary: { steps: [{ setWeight: 20 }, { analysis: { metrics: [{ name: rate, successRate: {}, thresholdRange: { min: 99 } }] } }] } } }`,
+        "db",
+      ),
+    expected: [
+      'Error [TUL0015] (Rollout shop/db) spec.strategy.canary.steps[1].analysis.metrics[0]: no port of the host "db.shop.svc.cluster.local" speaks HTTP, so that "rate" counts no requests and the roll-out waits there\n  Measure connections by a query of Prometheus, or name the port\'s protocol.',
+    ],
+  },
+  {
     name: "TUL0015: a Prometheus that the operator does not list",
     input: rollout(
       `{ host: catalog, ${versions}, strategy: { canary: { steps: [{ analysis: { metrics: [{ name: q, prometheus: { address: "http://p.test:9090", query: up }, thresholdRange: { min: 1 } }] } }] } } }`,

@@ -426,6 +426,25 @@ const cannotStart: readonly {
     reason: /there is no VirtualService shop\/a/,
   },
   {
+    name: "every route leads elsewhere",
+    documents: [
+      mesh,
+      rollout(twoSteps),
+      `---
+apiVersion: networking.istio.io/v1
+kind: VirtualService
+metadata: { name: catalog, namespace: shop }
+spec: { hosts: [catalog], http: [{ route: [{ destination: { host: catalog, subset: v2 } }] }] }
+`,
+    ],
+    reason: /no route leads to both versions of catalog\.shop/,
+  },
+  {
+    name: "no port that a proxy routes",
+    documents: [mesh.replace("port: 80", "port: 80, protocol: UDP"), rollout(twoSteps)],
+    reason: /no route leads to both versions of catalog\.shop/,
+  },
+  {
     name: "another of the host",
     documents: [mesh, rollout(twoSteps, "", "first"), rollout(twoSteps)],
     reason: /the Rollout shop\/first is of that host, too/,

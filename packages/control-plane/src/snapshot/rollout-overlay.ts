@@ -1,8 +1,15 @@
 // The weights of roll-outs, laid over what users wrote of routes: no resource is changed, and with the roll-out its
 // weights are gone. What cannot be laid over says why, and the rule stays as it was written.
 import { isDeepStrictEqual } from "node:util";
-import { type HeaderRouteMatch, hostCovers, type HttpMatch, type HttpRoute, isHttp } from "@tulle/config";
-import type { RolloutVersion, WeightedDestination } from "@tulle/config";
+import {
+  type HeaderRouteMatch,
+  hostCovers,
+  type HttpMatch,
+  type HttpRoute,
+  isHttp,
+  passesConnections,
+} from "@tulle/config";
+import type { RolloutVersion, TcpRoute, WeightedDestination } from "@tulle/config";
 import type {
   MeshDestinationRule,
   MeshService,
@@ -124,7 +131,10 @@ function layOverRoutes(parts: OverlaidParts, service: MeshService, overlay: Roll
   const named = overlay.virtualService;
   if (named === undefined) {
     const laid = virtualServices.map((each) => withWeights(each, overlay, undefined));
-    return { parts: { ...parts, virtualServices: [...withOwnRoute(laid, service, overlay)] } };
+    const all = withOwnRoute(laid, service, overlay);
+    if (all.every((each) => virtualServices.includes(each)))
+      return { parts, problem: `no route leads to both versions of ${overlay.host}` };
+    return { parts: { ...parts, virtualServices: all } };
   }
   const isNamed = ({ name, namespace }: MeshVirtualService): boolean =>
     name === named.name && namespace === overlay.namespace;
@@ -149,45 +159,65 @@ function withWeights(
     names === undefined || names.includes(route.name ?? "") ? routesOf(route, overlay) : [route],
   );
   const isSame = http.length === virtualService.http.length && http.every((each, i) => each === virtualService.http[i]);
-  return isSame ? virtualService : { ...virtualService, http };
+  // Routes of connections have no names.
+  const tls = names === undefined ? virtualService.tls?.map((route) => connectionRoute(route, overlay)) : undefined;
+  const tcp = names === undefined ? virtualService.tcp?.map((route) => connectionRoute(route, overlay)) : undefined;
+  const isAsWritten = (routes: readonly object[] | undefined, written: readonly object[] = []): boolean =>
+    routes === undefined || routes.every((each, index) => each === written[index]);
+  if (isSame && isAsWritten(tls, virtualService.tls) && isAsWritten(tcp, virtualService.tcp)) return virtualService;
+  return { ...virtualService, http, ...(tls === undefined ? {} : { tls }), ...(tcp === undefined ? {} : { tcp }) };
+}
+
+/** By weight alone: connections have no headers. */
+function connectionRoute<Route extends Pick<TcpRoute, "route">>(route: Route, overlay: RolloutOverlay): Route {
+  const split = splitter(route.route, overlay);
+  return split === undefined ? route : { ...route, route: split(overlay.weight) };
 }
 
 /** A route to the stable version or to the whole Service, with the route by header before it; else as it is. */
 function routesOf(route: HttpRoute, overlay: RolloutOverlay): readonly HttpRoute[] {
-  const destinations = route.route ?? [];
+  const split = splitter(route.route ?? [], overlay);
+  if (split === undefined) return [route];
+  const laid = { ...route, route: split(overlay.weight) };
+  if (overlay.headerMatch === undefined) return [laid];
+  const match = withHeader(route.match, overlay.headerMatch);
+  return match.length === 0 ? [laid] : [{ ...route, route: split(percent), match }, laid];
+}
+
+type Weighted = Pick<WeightedDestination, "destination" | "weight">;
+
+/** The destinations with so many percent for the canary; undefined where none is the stable version or all of them. */
+function splitter<Each extends Weighted>(
+  destinations: readonly Each[],
+  overlay: RolloutOverlay,
+): ((canaryPercent: number) => Each[]) | undefined {
   const { host } = overlay;
   const [stable, canary] = [subsetName(overlay, "stable"), subsetName(overlay, "canary")];
-  const isVersion = ({ destination }: WeightedDestination): boolean =>
+  const isVersion = ({ destination }: Each): boolean =>
     destination.host === host && [undefined, "", stable, canary].includes(destination.subset);
   // Whoever sends requests to the canary alone has asked for just that.
-  if (!destinations.some((each) => isVersion(each) && each.destination.subset !== canary)) return [route];
-  const weightOf = ({ weight }: WeightedDestination): number => weight ?? (destinations.length === 1 ? 1 : 0);
-  const split = (canaryPercent: number): HttpRoute => ({
-    ...route,
-    route: weighted(destinations, (each) => {
+  if (!destinations.some((each) => isVersion(each) && each.destination.subset !== canary)) return undefined;
+  const weightOf = ({ weight }: Each): number => weight ?? (destinations.length === 1 ? 1 : 0);
+  return (canaryPercent) =>
+    weighted(destinations, (each) => {
       if (!isVersion(each)) return [{ ...each, weight: weightOf(each) * percent }];
       return [
         { ...toSubset(each, stable), weight: weightOf(each) * (percent - canaryPercent) },
         { ...toSubset(each, canary), weight: weightOf(each) * canaryPercent },
       ];
-    }),
-  });
-  const laid = split(overlay.weight);
-  if (overlay.headerMatch === undefined) return [laid];
-  const match = withHeader(route.match, overlay.headerMatch);
-  return match.length === 0 ? [laid] : [{ ...split(percent), match }, laid];
+    });
 }
 
-function toSubset(each: WeightedDestination, subset: string): WeightedDestination {
+function toSubset<Each extends Weighted>(each: Each, subset: string): Each {
   return { ...each, destination: { ...each.destination, subset } };
 }
 
 /** Equal destinations are one, those that get nothing are left out, and the sum is one that proxies take. */
-function weighted(
-  destinations: readonly WeightedDestination[],
-  split: (each: WeightedDestination) => readonly (WeightedDestination & { readonly weight: number })[],
-): readonly WeightedDestination[] {
-  const sums: (WeightedDestination & { readonly weight: number })[] = [];
+function weighted<Each extends Weighted>(
+  destinations: readonly Each[],
+  split: (each: Each) => readonly (Each & { readonly weight: number })[],
+): Each[] {
+  const sums: (Each & { readonly weight: number })[] = [];
   for (const part of destinations.flatMap(split)) {
     const index = sums.findIndex(({ destination }) => isDeepStrictEqual(destination, part.destination));
     if (index < 0) sums.push(part);
@@ -197,7 +227,7 @@ function weighted(
   const scale = Math.max(1, total / maxTotalWeight);
   const fitting = sums.map((each) => ({ ...each, weight: Math.floor(each.weight / scale) }));
   const taken = fitting.filter(({ weight }) => weight > 0);
-  return taken.length === 0 ? destinations : taken;
+  return taken.length === 0 ? [...destinations] : taken;
 }
 
 /** The route's conditions, each with the header's; none that says something else of that header. */
@@ -217,22 +247,48 @@ function withOwnRoute(
   overlay: RolloutOverlay,
 ): readonly MeshVirtualService[] {
   const { hostname, namespace } = service;
-  const own: HttpRoute = { route: [{ destination: { host: hostname } }] };
+  const own = { route: [{ destination: { host: hostname } }] };
+  const httpOf = (number: number): readonly HttpRoute[] =>
+    routesOf({ ...own, match: [{ port: number, gateways: ["mesh"] }] }, overlay);
+  const tcpOf = (number: number): TcpRoute =>
+    connectionRoute({ ...own, match: [{ port: number, gateways: ["mesh"] }] }, overlay);
+  const requests = service.ports.filter(({ protocol }) => isHttp(protocol));
+  const connections = service.ports.filter(({ protocol }) => passesConnections(protocol));
   const holding = virtualServices.find(
     ({ hosts, gateways }) => gateways.includes("mesh") && hosts.some((host) => hostCovers(host, hostname)),
   );
   if (holding === undefined) {
     const { name } = overlay;
-    const http = routesOf(own, overlay);
+    const http = requests.length === 0 ? [] : routesOf(own, overlay);
+    const tcp = connections.map(({ number }) => tcpOf(number));
+    if (http.length + tcp.length === 0) return virtualServices;
     const made = { name, namespace, hosts: [hostname], gatewayHosts: [hostname], gateways: ["mesh"], http };
-    return [...virtualServices, made];
+    return [...virtualServices, tcp.length === 0 ? made : { ...made, tcp }];
   }
-  const silent = service.ports.filter(({ number, protocol }) => isHttp(protocol) && !saysOfPort(holding, number));
-  const more = silent.flatMap(({ number }) => routesOf({ ...own, match: [{ port: number }] }, overlay));
-  if (more.length === 0) return virtualServices;
-  return virtualServices.map((each) => (each === holding ? { ...each, http: [...each.http, ...more] } : each));
+  const { http, tls = [], tcp = [] } = holding;
+  const moreHttp = requests.filter(({ number }) => !sayOfPort(http, number)).flatMap(({ number }) => httpOf(number));
+  const moreTcp = connections
+    .filter(({ number }) => !sayOfPort([...tls, ...tcp], number))
+    .map(({ number }) => tcpOf(number));
+  if (moreHttp.length + moreTcp.length === 0) return virtualServices;
+  const more = {
+    ...holding,
+    http: [...http, ...moreHttp],
+    ...(moreTcp.length === 0 ? {} : { tcp: [...tcp, ...moreTcp] }),
+  };
+  return virtualServices.map((each) => (each === holding ? more : each));
 }
 
-function saysOfPort({ http }: MeshVirtualService, number: number): boolean {
-  return http.some(({ match = [] }) => match.length === 0 || match.some(({ port = number }) => port === number));
+/** Whether one of them is for sidecars' requests, or connections, to a port. */
+function sayOfPort(
+  routes: readonly { readonly match?: readonly { readonly port?: number; readonly gateways?: readonly string[] }[] }[],
+  number: number,
+): boolean {
+  return routes.some(
+    ({ match = [] }) =>
+      match.length === 0 ||
+      match.some(
+        ({ port = number, gateways = [] }) => port === number && (gateways.length === 0 || gateways.includes("mesh")),
+      ),
+  );
 }
