@@ -307,7 +307,7 @@ function addOperation(app: FastifyInstance, server: ServerContext): void {
     const open = server.config.metrics === "any" || (server.config.metrics === "loopback" && near);
     if (!open) return reply.callNotFound();
     process.refresh();
-    reply.header("content-type", "text/plain; version=0.0.4; charset=utf-8");
-    return reply.send(server.metrics.registry.renderPrometheus());
+    const { contentType, text } = server.metrics.registry.page(request.headers.accept);
+    return reply.header("content-type", contentType).header("vary", "Accept").send(text);
   });
 }

@@ -16,7 +16,7 @@ test("text exposition escapes labels and accumulates buckets", () => {
   registry.counter({ name: "b_total", help: 'a "help"\nline', labels: { path: 'x"\\\n' } }).add(3);
   const histogram = registry.histogram({ name: "a_ms" }, [1, 5]);
   [0.5, 1, 3, 9].forEach((value) => histogram.record(value));
-  const text = registry.renderPrometheus();
+  const text = registry.page(undefined).text;
   assert.match(
     text,
     /^a_ms_bucket\{le="1"\} 2\na_ms_bucket\{le="5"\} 3\na_ms_bucket\{le="\+Inf"\} 4\na_ms_sum 13.5\na_ms_count 4$/m,
@@ -29,7 +29,7 @@ test("one series more than the limit is counted and not kept", () => {
   const registry = new MetricRegistry({ maxSeries: 2 });
   registry.counter({ name: "n", labels: { a: "1" } });
   registry.counter({ name: "n", labels: { a: "2" } }).increment();
-  const text = registry.renderPrometheus();
+  const text = registry.page(undefined).text;
   assert.doesNotMatch(text, /a="2"/);
   assert.match(text, /^tulle_metrics_dropped_series_total 1$/m);
 });
@@ -38,7 +38,7 @@ test("removed series leave the text and make room", () => {
   const registry = new MetricRegistry();
   registry.gauge({ name: "g", labels: { cluster: "a" } }).set(1);
   registry.removeSeries((series) => series.labels["cluster"] === "a");
-  assert.doesNotMatch(registry.renderPrometheus(), /cluster/);
+  assert.doesNotMatch(registry.page(undefined).text, /cluster/);
 });
 
 test("a family has one type", () => {
@@ -69,8 +69,11 @@ test("values of a label, and then series of a family, beyond the limit are count
     "destination /0 200 1",
   ]);
   requests(registry, { reporter: "destination", path: "/0", code: "201" }).add(7);
-  assert.match(registry.renderPrometheus(), /^requests_total\{reporter="other",path="other",code="other"\} 7$/m);
-  assert.match(registry.renderPrometheus(), /^tulle_metrics_folded_label_sets_total\{metric="requests_total"\} 999$/m);
+  assert.match(registry.page(undefined).text, /^requests_total\{reporter="other",path="other",code="other"\} 7$/m);
+  assert.match(
+    registry.page(undefined).text,
+    /^tulle_metrics_folded_label_sets_total\{metric="requests_total"\} 999$/m,
+  );
   assert.deepEqual(told, ["requests_total"]);
 });
 
@@ -83,7 +86,7 @@ test("what nobody has added to for a whole rotation goes, makes room and begins 
   registry.markIdle();
   busy!.increment();
   registry.dropIdle();
-  const text = (): string => registry.renderPrometheus();
+  const text = (): string => registry.page(undefined).text;
   assert.doesNotMatch(text(), /idle"/);
   assert.match(text(), /^requests_total\{host="busy"\} 6$/m);
   assert.match(text(), /^tulle_metrics_idle_series_total 1$/m);
@@ -99,7 +102,7 @@ test("series that came between mark and drop stay", () => {
   registry.markIdle();
   requests(registry, { host: "new" });
   registry.dropIdle();
-  assert.match(registry.renderPrometheus(), /host="new"/);
+  assert.match(registry.page(undefined).text, /host="new"/);
 });
 
 test("OpenMetrics: units, counters of Envoy that keep their names, exemplars, the end", () => {
@@ -135,7 +138,7 @@ test("OpenMetrics: units, counters of Envoy that keep their names, exemplars, th
       "",
     ],
   );
-  assert.doesNotMatch(registry.renderPrometheus(), /UNIT|EOF|trace_id/);
+  assert.doesNotMatch(registry.page(undefined).text, /UNIT|EOF|trace_id/);
 });
 
 test("summaries and words, where they are asked for", () => {
@@ -170,5 +173,5 @@ for (const [accept, format] of [
 test("labels are shown under the names that are asked for", () => {
   const registry = new MetricRegistry({ shownLabels: new Map([["envoy_cluster_name", "cluster_name"]]) });
   registry.counter({ name: "n", labels: { envoy_cluster_name: "a", other: "b" } });
-  assert.match(registry.renderPrometheus(), /^n\{cluster_name="a",other="b"\} 0$/m);
+  assert.match(registry.page(undefined).text, /^n\{cluster_name="a",other="b"\} 0$/m);
 });

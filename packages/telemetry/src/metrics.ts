@@ -1,5 +1,5 @@
 // The registry of a process's metrics. A handle is resolved when configuration arrives.
-import { exposition, type ExpositionOptions } from "./exposition.ts";
+import { exposition, expositionFormat, type ExpositionOptions, expositionTypes } from "./exposition.ts";
 import { allOther, type LabelLimitOptions, LabelLimits } from "./label-limits.ts";
 import {
   Counter,
@@ -131,9 +131,10 @@ export class MetricRegistry {
     return exposition(this.#families.values(), { shownLabels: this.shownLabels, ...options });
   }
 
-  /** Prometheus text exposition format 0.0.4, of all series or of those that `accepts` takes. */
-  renderPrometheus(accepts: (series: Series) => boolean = () => true): string {
-    return [...this.pieces({ accepts })].join("");
+  /** The whole of it in the format that the scrape's `Accept` header asks for; undefined = text 0.0.4. */
+  page(accept: string | undefined): { readonly contentType: string; readonly text: string } {
+    const format = expositionFormat(accept);
+    return { contentType: expositionTypes[format], text: [...this.pieces({ format })].join("") };
   }
 
   #handle<M extends Metric>(description: MetricDescription, type: MetricType, make: () => M): M {

@@ -7,7 +7,7 @@ import { ProcessMetrics } from "./process-metrics.ts";
 
 function valueOf(registry: MetricRegistry, metrics: ProcessMetrics, name: string): number {
   metrics.refresh();
-  return Number(new RegExp(`^${name} (\\S+)$`, "m").exec(registry.renderPrometheus())?.[1]);
+  return Number(new RegExp(`^${name} (\\S+)$`, "m").exec(registry.page(undefined).text)?.[1]);
 }
 
 const moves: readonly { readonly name: string; readonly use: () => () => void }[] = [

@@ -384,6 +384,10 @@ test("health, readiness and metrics; metrics for this machine only", async (t) =
   assert.match(metrics.body, /^tulle_auth_refusals_total\{endpoint="token",error="unsupported_grant_type"\} 1$/m);
   assert.match(metrics.body, /^tulle_auth_requests_total\{endpoint="token",status="400"\} 1$/m);
   assert.match(metrics.body, /^process_resident_memory_bytes [1-9]/m);
+  assert.equal(metrics.headers["content-type"], "text/plain; version=0.0.4; charset=utf-8");
+  const open = await get(server, "/metrics", { accept: "application/openmetrics-text;version=1.0.0,*/*;q=0.1" });
+  assert.equal(open.headers["content-type"], "application/openmetrics-text; version=1.0.0; charset=utf-8");
+  assert.match(open.body, /^# TYPE tulle_auth_refusals counter$[^]*^tulle_auth_refusals_total\{[^]*\n# EOF\n$/m);
   assert.equal((await get(server, "/metrics", { "x-forwarded-for": "203.0.113.1" })).status, 404);
   assert.equal((await get(server, "/nothing")).status, 404);
   const wrongMethod = await server.send({

@@ -190,7 +190,7 @@ export const debugEndpoints = {
     path: "/metrics",
     isPublic: true,
     answer: text("text/plain; version=0.0.4; charset=utf-8"),
-    summary: "Prometheus metrics",
+    summary: "metrics for Prometheus, by Accept as OpenMetrics",
   },
   metricTargets: {
     method: "GET",

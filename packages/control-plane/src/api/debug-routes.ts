@@ -46,9 +46,9 @@ export function debugRoutes(options: DebugRoutesOptions): Handlers<typeof debugE
     proxyConfiguration: async ({ query }) => page(await configDump(options, query.get("proxyID"))),
     ready: () => ({ text: "ready\n" }),
     version: () => page({ version, instance }),
-    metrics: () => {
+    metrics: ({ request }) => {
       measure();
-      return { text: metrics.renderPrometheus() };
+      return metrics.page(request.headers.accept);
     },
     metricTargets: () => page(metricTargets(store)),
     pages: () => page(pages.map(({ path, summary }) => ({ path, summary }))),

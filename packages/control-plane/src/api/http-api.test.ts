@@ -73,6 +73,24 @@ const owned = [
 /** Nothing is there, or no proxy of that name is connected. */
 const missing = new Set(["/", "/no/such/page", "/debug/config_dump?proxyID=web-1.shop"]);
 
+/** Prometheus 2's, and 3's. */
+const openMetricsAccepts = [
+  "application/openmetrics-text;version=1.0.0,application/openmetrics-text;version=0.0.1;q=0.75,text/plain;version=0.0.4;q=0.5,*/*;q=0.1",
+  "application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.5,application/openmetrics-text;version=0.0.1;q=0.4,text/plain;version=1.0.0;escaping=allow-utf-8;q=0.3,text/plain;version=0.0.4;q=0.2,*/*;q=0.1",
+];
+
+test("metrics are OpenMetrics where Prometheus asks for that", async (context) => {
+  const world = await start(context);
+  for (const accept of openMetricsAccepts) {
+    const answer = await fetch(`http://127.0.0.1:${world.port}/metrics`, { headers: { accept } });
+    assert.equal(answer.headers.get("content-type"), "application/openmetrics-text; version=1.0.0; charset=utf-8");
+    assert.match(await answer.text(), /^# TYPE tulle_xds_denied_streams counter$[^]*\n# EOF\n$/m);
+  }
+  const text = await fetch(`http://127.0.0.1:${world.port}/metrics`);
+  assert.equal(text.headers.get("content-type"), "text/plain; version=0.0.4; charset=utf-8");
+  assert.doesNotMatch(await text.text(), /# EOF/);
+});
+
 test("in the clear only readiness, version and metrics are answered", async (context) => {
   const world = await start(context);
   assert.equal(await ask(world, false, { path: "/ready" }), "200 ready\n");

@@ -203,7 +203,7 @@ function send(response: ServerResponse, declared: Endpoint["answer"], reply: Api
   const contentType = "contentType" in declared ? declared.contentType : "";
   if ("json" in reply) sendJson(response, reply.status, reply.json);
   else if ("follow" in reply) reply.follow(new EventStream(response, contentType));
-  else if ("text" in reply) sendWhole(response, 200, contentType, reply.text);
+  else if ("text" in reply) sendWhole(response, 200, reply.contentType ?? contentType, reply.text);
   else sendWhole(response, 200, reply.contentType, reply.bytes);
 }
 

@@ -17,7 +17,8 @@ export interface ApiRequest {
 export type JsonReply<Value = unknown> = { readonly status: number; readonly json: Value };
 /** Told where to write events: what it throws before it does becomes an answer like any other failure. */
 type EventsReply<Event = unknown> = { readonly follow: (stream: EventStream<Event>) => void };
-type TextReply = { readonly text: string };
+/** `contentType`: of one that the request has chosen, in place of the endpoint's. */
+type TextReply = { readonly text: string; readonly contentType?: string };
 type AssetReply = { readonly bytes: Uint8Array; readonly contentType: string };
 export type ApiReply = JsonReply | TextReply | EventsReply | AssetReply;
 

@@ -229,7 +229,7 @@ test("an authority that ends is spoken of long before, once a day", async (conte
   await time.move(91 * dayMs);
   await waitFor(() => spoken().length === 2, { what: "the root and the intermediate" });
   assert.deepEqual(spoken(), ["warning", "warning"]);
-  await waitFor(() => /^citadel_server_root_cert_expiry_seconds 777600$/m.test(registry.renderPrometheus()), {
+  await waitFor(() => /^citadel_server_root_cert_expiry_seconds 777600$/m.test(registry.page(undefined).text), {
     what: "nine days in the metric",
   });
   await time.move(60_000);

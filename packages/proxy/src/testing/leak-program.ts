@@ -42,7 +42,7 @@ function holdings(proxy: Awaited<ReturnType<typeof runProxy>>): Holdings {
   const { heapUsed, external } = process.memoryUsage();
   const resources: Record<string, number> = {};
   for (const kind of process.getActiveResourcesInfo()) resources[kind] = (resources[kind] ?? 0) + 1;
-  const active = [...proxy.metrics.renderPrometheus().matchAll(/^envoy_\w*_cx_active\{[^}]*\} (\d+)$/gm)];
+  const active = [...proxy.metrics.page(undefined).text.matchAll(/^envoy_\w*_cx_active\{[^}]*\} (\d+)$/gm)];
   return {
     heapBytes: heapUsed,
     externalBytes: external,

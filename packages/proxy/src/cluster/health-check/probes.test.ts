@@ -42,7 +42,7 @@ function checkedCluster(t: TestContext, ports: readonly number[], check: object,
   cluster.healthChecker!.start(new CheckQueue(new DataPath({ logging: scope.logging })), () => undefined);
   const flags = (): string[] => cluster.hosts.map((host) => healthFlags(host).join(" "));
   const count = (name: string): number =>
-    Number(new RegExp(`health_check_${name}\\{.*\\} (\\d+)`).exec(scope.metrics.renderPrometheus())?.[1] ?? 0);
+    Number(new RegExp(`health_check_${name}\\{.*\\} (\\d+)`).exec(scope.metrics.page(undefined).text)?.[1] ?? 0);
   return { cluster, flags, count };
 }
 

@@ -25,7 +25,7 @@ test("counters have Envoy's labels", () => {
   );
   assert.deepEqual(problems, []);
   for (const path of ["/a", "/b", "/b/c"]) askFilter(filter!, { path });
-  const lines = metrics.renderPrometheus().split("\n");
+  const lines = metrics.page(undefined).text.split("\n");
   assert.deepEqual(
     lines.filter((line) => line.startsWith("envoy_http_rbac")),
     [
