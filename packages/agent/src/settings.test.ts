@@ -64,6 +64,11 @@ const refusals = [
   { name: "an unknown data plane", env: { ...complete, TULLE_PROXY: "nginx" }, expected: [/not tulle or envoy/] },
   { name: "a text for a number", env: { ...complete, TULLE_CONCURRENCY: "two" }, expected: [/TULLE_CONCURRENCY/] },
   { name: "broken metadata", env: { ...complete, TULLE_NODE_METADATA: "[1" }, expected: [/no JSON object/] },
+  {
+    name: "annotations of null",
+    env: { ...complete, ISTIO_PROMETHEUS_ANNOTATIONS: "null" },
+    expected: [/no JSON object/],
+  },
   { name: "an address without port", env: { ...complete, TULLE_XDS_ADDRESS: "host" }, expected: [/not host:port/] },
   {
     name: "names that make no identity",

@@ -4,7 +4,6 @@ import { isIPv4 } from "node:net";
 import path from "node:path";
 import { isSpiffeId, type SpiffeId } from "@tulle/identity";
 import { type LogLevel, isLogLevel } from "@tulle/telemetry";
-import type { ApplicationPage } from "./scrape/application-metrics.ts";
 
 /** Node metadata by Istio's names: strings, and for LABELS, ANNOTATIONS and POD_PORTS what JSON holds. */
 export type NodeMetadata = Readonly<Record<string, unknown>>;
@@ -40,6 +39,13 @@ export interface AgentSettings {
   readonly applicationMetrics: ApplicationPage | undefined;
   /** How long connections of a listener that was removed or changed may go on (Istio: drainDuration). */
   readonly listenerDrainMs: number;
+}
+
+/** Where the pod's application serves its metrics. */
+export interface ApplicationPage {
+  readonly address: string;
+  readonly port: number;
+  readonly path: string;
 }
 
 export interface IdentitySettings {
@@ -149,7 +155,8 @@ export function parseSettings(env: Environment): ParsedSettings {
   const isSecure = text("TULLE_CA_ROOT_FILE") !== "";
   const logLevel = text("TULLE_PROXY_LOG_LEVEL");
   if (!isLogLevel(logLevel)) problems.push(`TULLE_PROXY_LOG_LEVEL is ${JSON.stringify(logLevel)}, no log level`);
-  const metadata = parseMetadata(text("TULLE_NODE_METADATA"), problems);
+  const object = (name: VariableName): JsonObject | undefined => parseObject(name, text(name), problems);
+  const metadata: NodeMetadata = object("TULLE_NODE_METADATA") ?? {};
   const settings: AgentSettings = {
     proxyType: oneOf("TULLE_PROXY_TYPE", ["sidecar", "router"]),
     dataPlane: oneOf("TULLE_PROXY", ["tulle", "envoy"]),
@@ -158,7 +165,7 @@ export function parseSettings(env: Environment): ParsedSettings {
     podAddress: text("INSTANCE_IP"),
     serviceAccount: text("SERVICE_ACCOUNT"),
     metadata,
-    applicationMetrics: parseApplication(text("ISTIO_PROMETHEUS_ANNOTATIONS"), metadata["APP_ADDRESS"], problems),
+    applicationMetrics: parseApplication(object("ISTIO_PROMETHEUS_ANNOTATIONS"), metadata["APP_ADDRESS"], problems),
     controlPlane: parseAddress(text("TULLE_XDS_ADDRESS"), isSecure, problems),
     identity: isSecure ? parseIdentity(text, problems) : undefined,
     stateFolder: path.resolve(text("TULLE_STATE_DIR")),
@@ -193,27 +200,26 @@ function parseIdentity(text: (name: VariableName) => string, problems: string[])
   };
 }
 
-function parseMetadata(text: string, problems: string[]): NodeMetadata {
+type JsonObject = Readonly<Record<string, unknown>>;
+
+function parseObject(name: VariableName, text: string, problems: string[]): JsonObject | undefined {
   try {
-    const metadata: unknown = JSON.parse(text);
-    if (typeof metadata === "object" && metadata !== null && !Array.isArray(metadata)) return metadata as NodeMetadata;
+    const value: unknown = JSON.parse(text);
+    if (typeof value === "object" && value !== null && !Array.isArray(value)) return value as JsonObject;
   } catch {
     // Told below, like any other text that is no object.
   }
-  problems.push("TULLE_NODE_METADATA is no JSON object");
-  return {};
+  problems.push(`${name} is no JSON object`);
+  return undefined;
 }
 
 /** Istio's defaults where the pod says the rest: port 80, /metrics. */
-function parseApplication(text: string, address: unknown, problems: string[]): ApplicationPage | undefined {
-  if (text === "{}") return undefined;
-  let said: Readonly<Record<string, unknown>>;
-  try {
-    said = JSON.parse(text) as Readonly<Record<string, unknown>>;
-  } catch {
-    problems.push("ISTIO_PROMETHEUS_ANNOTATIONS is no JSON object");
-    return undefined;
-  }
+function parseApplication(
+  said: JsonObject | undefined,
+  address: unknown,
+  problems: string[],
+): ApplicationPage | undefined {
+  if (said === undefined || Object.keys(said).length === 0) return undefined;
   const { scrape, port = "80", path: page = "/metrics" } = said;
   if (scrape === "false") return undefined;
   const number = Number(port);

@@ -33,6 +33,8 @@ export interface ExpositionOptions {
   readonly buckets?: BucketMode;
   /** Words become gauges of 0 with the word as a label (Envoy: `text_readouts`). */
   readonly hasTexts?: boolean;
+  /** More follows: without OpenMetrics' end. */
+  readonly isPart?: boolean;
   /** See `MetricRegistryOptions`. */
   readonly shownLabels?: ReadonlyMap<string, string>;
 }
@@ -68,7 +70,7 @@ export function* exposition(families: Iterable<MetricFamily>, options: Expositio
       head = undefined;
     }
   }
-  if (options.format === "openmetrics") yield "# EOF\n";
+  if (options.format === "openmetrics" && options.isPart !== true) yield "# EOF\n";
 }
 
 /** OpenMetrics: a unit is what the family's name ends with. */
@@ -77,18 +79,27 @@ const unitOfName = /_(bytes|milliseconds|seconds)$/;
 function familyHead({ name, type, help }: MetricFamily, { format, buckets }: ExpositionOptions): string {
   const isOpen = format === "openmetrics";
   const shownType = type === "text" ? "gauge" : type === "histogram" && buckets === "summary" ? "summary" : type;
-  // Envoy's counters have no `_total`, which OpenMetrics wants of every counter. Renamed they would be lost to every
-  // board and rule that asks for them, so that they are of unknown type there.
-  const isNamedCounter = shownType === "counter" && name.endsWith("_total");
-  const openType = shownType === "counter" && !isNamedCounter ? "unknown" : shownType;
-  const openName = isNamedCounter ? name.slice(0, -"_total".length) : name;
-  const family = isOpen ? openName : name;
-  const unit = isOpen ? unitOfName.exec(openName)?.[1] : undefined;
+  const family = isOpen ? openMetricsFamily({ name, type: shownType }) : { name, type: shownType };
+  const unit = isOpen ? unitOfName.exec(family.name)?.[1] : undefined;
   return (
-    (help === "" ? "" : `# HELP ${family} ${isOpen ? escapeLabel(help) : escapeHelp(help)}\n`) +
-    `# TYPE ${family} ${isOpen ? openType : shownType}\n` +
-    (unit === undefined ? "" : `# UNIT ${family} ${unit}\n`)
+    (help === "" ? "" : `# HELP ${family.name} ${isOpen ? escapeLabel(help) : escapeHelp(help)}\n`) +
+    `# TYPE ${family.name} ${family.type}\n` +
+    (unit === undefined ? "" : `# UNIT ${family.name} ${unit}\n`)
   );
+}
+
+/**
+ * A family of the text format as OpenMetrics names and types it. `_total` belongs to a counter's samples there, and not
+ * to the family. Counters without it, such as Envoy's, are of unknown type: renamed they would be lost to every board
+ * and rule that asks for them.
+ */
+export function openMetricsFamily({ name, type }: { readonly name: string; readonly type: string }): {
+  readonly name: string;
+  readonly type: string;
+} {
+  if (type === "untyped") return { name, type: "unknown" };
+  if (type !== "counter") return { name, type };
+  return name.endsWith("_total") ? { name: name.slice(0, -"_total".length), type } : { name, type: "unknown" };
 }
 
 function escapeHelp(text: string): string {

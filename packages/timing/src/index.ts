@@ -2,4 +2,5 @@
 // own (packages/proxy/src/worker/clock.ts), with the rounds of its event loop.
 export * from "./back-off.ts";
 export * from "./clock.ts";
+export * from "./in-slices.ts";
 export * from "./pauses.ts";

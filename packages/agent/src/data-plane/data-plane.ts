@@ -8,10 +8,16 @@ export interface RunningDataPlane {
   readonly ended: Promise<number>;
   /** Whether it has its first clusters and listeners, and does not drain (Envoy: `/ready` says LIVE). */
   isReady(): Promise<boolean>;
-  /** In that format, without OpenMetrics' end; undefined = it does not answer. */
-  metrics(format: ExpositionFormat): Promise<string | undefined>;
+  /** In that format if it knows it; undefined = it does not answer. */
+  metrics(format: ExpositionFormat): Promise<ProxyMetrics | undefined>;
   /** Takes no new connections, lets requests finish for up to `drainMs`, and ends. */
   stop(drainMs: number): Promise<void>;
+}
+
+export interface ProxyMetrics {
+  readonly format: ExpositionFormat;
+  /** Without OpenMetrics' end. */
+  readonly text: string;
 }
 
 export interface DataPlaneOptions {

@@ -2,10 +2,8 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { constants } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { ExpositionFormat } from "@tulle/telemetry";
-import { familyText, parseExposition } from "../scrape/exposition-families.ts";
 import { adminRequest } from "./admin-request.ts";
-import type { RunningDataPlane, StartDataPlane } from "./data-plane.ts";
+import type { ProxyMetrics, RunningDataPlane, StartDataPlane } from "./data-plane.ts";
 
 export const startEnvoy: StartDataPlane = async ({ settings, bootstrapPath, env, logging }) => {
   const log = logging.logger("agent");
@@ -48,12 +46,9 @@ class EnvoyProcess implements RunningDataPlane {
     return (await this.#admin("GET", "/ready")) !== undefined;
   }
 
-  /** Envoy knows the one format. */
-  async metrics(format: ExpositionFormat): Promise<string | undefined> {
+  async metrics(): Promise<ProxyMetrics | undefined> {
     const text = await this.#admin("GET", "/stats/prometheus");
-    if (text === undefined || format === "prometheus") return text;
-    const { families } = await parseExposition(text, "prometheus");
-    return [...families.values()].map((family) => familyText(family, "prometheus", format)).join("");
+    return text === undefined ? undefined : { format: "prometheus", text };
   }
 
   async stop(drainMs: number): Promise<void> {

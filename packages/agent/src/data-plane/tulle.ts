@@ -1,5 +1,5 @@
 // Runs Tulle's proxy in the agent's own process: one process a pod, one memory of it.
-import { withoutEnd } from "../scrape/merged-metrics.ts";
+import { joined, runInSlices } from "@tulle/timing";
 import type { StartDataPlane } from "./data-plane.ts";
 
 export const startTulle: StartDataPlane = async ({ settings, bootstrap, env, logging }) => {
@@ -22,7 +22,10 @@ export const startTulle: StartDataPlane = async ({ settings, bootstrap, env, log
   return {
     ended: proxy.ended,
     isReady: () => Promise.resolve(proxy.isReady()),
-    metrics: (format) => withoutEnd(proxy.metrics.pieces({ format })),
+    metrics: async (format) => {
+      const text = await runInSlices(joined(proxy.metrics.pieces({ format, isPart: true })));
+      return { format, text };
+    },
     stop: (drainMs) => proxy.stop(drainMs),
   };
 };

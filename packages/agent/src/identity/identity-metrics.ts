@@ -73,6 +73,6 @@ export class IdentityMetrics {
       // A gauge of 0 would say that the certificate expires this second.
       return current !== undefined || (metric !== this.#expiry && metric !== this.#rootExpiry);
     };
-    return [...this.#registry.pieces({ format, accepts })].filter((piece) => piece !== "# EOF\n").join("");
+    return [...this.#registry.pieces({ format, accepts, isPart: true })].join("");
   }
 }

@@ -1,18 +1,13 @@
 // Asks a pod's application for its metrics, as Istio's agent does: within a time and a size, whatever it answers.
 import type { IncomingMessage } from "node:http";
+import type { ApplicationPage } from "../settings.ts";
 
 // Not by an import, which reads every export and so loads fetch's library (ARCHITECTURE.md, "What makes it start
 // quickly").
 const { request } = process.getBuiltinModule("node:http");
 
-export interface ApplicationPage {
-  readonly address: string;
-  readonly port: number;
-  readonly path: string;
-}
-
-/** Of one answer; programs with thousands of series have a tenth of it. */
-const maxBytes = 4 * 1024 * 1024;
+/** Of one answer, in UTF-16 units; programs with thousands of series have a tenth of it. */
+const maxCharacters = 4 * 1024 * 1024;
 const defaultTimeoutMs = 5_000;
 /** Of what Prometheus waits for all of the page: the proxy's own metrics have the rest. */
 const shareOfTimeout = 0.7;
@@ -40,11 +35,9 @@ export async function askApplication(
     (response) => {
       const contentType = response.headers["content-type"] ?? "";
       let text = "";
-      let bytes = 0;
       response.setEncoding("utf8").on("data", (part: string) => {
-        bytes += part.length;
-        if (bytes > maxBytes) sent.destroy(new Error(`more than ${maxBytes} bytes`));
-        else text += part;
+        text += part;
+        if (text.length > maxCharacters) sent.destroy(new Error(`more than ${maxCharacters} characters`));
       });
       response.on("end", () => {
         if (response.statusCode !== 200) reject(new Error(`HTTP status ${response.statusCode}`));

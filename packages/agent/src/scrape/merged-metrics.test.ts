@@ -18,18 +18,20 @@ const dataPlane: RunningDataPlane = {
   ended: new Promise(() => undefined),
   isReady: () => Promise.resolve(true),
   metrics: (format) =>
-    Promise.resolve(
-      format === "openmetrics"
-        ? '# TYPE istio_requests counter\nistio_requests_total{a="b"} 1 # {trace_id="0af7"} 1\n'
-        : '# TYPE istio_requests_total counter\nistio_requests_total{a="b"} 1\n',
-    ),
+    Promise.resolve({
+      format,
+      text:
+        format === "openmetrics"
+          ? '# TYPE istio_requests counter\nistio_requests_total{a="b"} 1 # {trace_id="0af7"} 1\n'
+          : '# TYPE istio_requests_total counter\nistio_requests_total{a="b"} 1\n',
+    }),
   stop: () => Promise.resolve(),
 };
 
-function metricsWith(port: number | undefined): MergedMetrics {
+function metricsWith(port: number | undefined, proxy: RunningDataPlane = dataPlane): MergedMetrics {
   return new MergedMetrics({
     application: port === undefined ? undefined : { address: "127.0.0.1", port, path: "/m" },
-    dataPlane: () => dataPlane,
+    dataPlane: () => proxy,
     identityMetrics: () => "",
     log: new Logging({ level: "off" }).logger("agent"),
   });
@@ -188,6 +190,18 @@ test("scrapes beyond four at a time leave the application out", async (context) 
   assert.equal(counted(fifth, 'istio_agent_scrape_failures_total{type="application"}'), 1);
   for (const page of await Promise.all(first)) assert.ok(page.text.includes("\nx 1\n"));
 });
+
+for (const { text, holds, failures } of [
+  { text: "# TYPE a_total counter\na_total 1\n", holds: "# TYPE a counter\na_total 1\n", failures: 0 },
+  { text: "<html>\n", holds: "# EOF\n", failures: 1 },
+]) {
+  test(`a proxy that knows text alone is shown in OpenMetrics: ${text.trim()}`, async () => {
+    const metrics = (): ReturnType<RunningDataPlane["metrics"]> => Promise.resolve({ format: "prometheus", text });
+    const page = await metricsWith(undefined, { ...dataPlane, metrics }).page({ accept: acceptOpen });
+    assert.ok(page.text.includes(holds), page.text);
+    assert.equal(counted(page, 'istio_agent_scrape_failures_total{type="envoy"}'), failures);
+  });
+}
 
 test("without an application the page is the proxy's and the agent's", async () => {
   const page = await metricsWith(undefined).page({});

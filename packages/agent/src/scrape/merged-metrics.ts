@@ -11,10 +11,11 @@ import {
   ProcessMetrics,
   SeldomWarnings,
 } from "@tulle/telemetry";
-import { Pauses } from "@tulle/timing";
+import { familyText, parseExposition } from "@tulle/telemetry/parse-exposition";
+import { joined, runInSlices } from "@tulle/timing";
 import type { RunningDataPlane } from "../data-plane/data-plane.ts";
-import { type ApplicationPage, askApplication } from "./application-metrics.ts";
-import { familyText, parseExposition } from "./exposition-families.ts";
+import type { ApplicationPage } from "../settings.ts";
+import { askApplication } from "./application-metrics.ts";
 
 export interface MergedMetricsOptions {
   readonly application: ApplicationPage | undefined;
@@ -57,7 +58,7 @@ export class MergedMetrics {
     // At the same time as the proxy, whose metrics it must not hold up.
     const asked = this.#application(headers);
     const dataPlane = this.#options.dataPlane();
-    const ofProxy = await dataPlane?.metrics(format).catch(() => undefined);
+    const ofProxy = await (dataPlane && proxyMetrics(dataPlane, format));
     if (dataPlane !== undefined && ofProxy === undefined) this.#failures("envoy").increment();
     const answer = await asked;
     const ours = `${ofProxy ?? ""}${this.#options.identityMetrics(format)}`;
@@ -72,7 +73,7 @@ export class MergedMetrics {
     this.#process.refresh();
     // The registry's own, which the proxy has too.
     const accepts = ({ name }: { readonly name: string }): boolean => name.includes("_agent_");
-    return withoutEnd(this.#registry.pieces({ format, accepts }));
+    return runInSlices(joined(this.#registry.pieces({ format, accepts, isPart: true })));
   }
 
   async #application(headers: IncomingMessage["headers"]) {
@@ -101,7 +102,7 @@ export class MergedMetrics {
     const from = isOpenMetrics ? "openmetrics" : "prometheus";
     try {
       if (isOpenMetrics && to !== "openmetrics") throw new Error("it answered OpenMetrics, which was not asked for");
-      const { families, duplicates } = await parseExposition(text, from);
+      const { families, duplicates } = await runInSlices(parseExposition(text, from));
       this.#dropped("duplicate").add(duplicates);
       const taken = familiesIn(`${ours}${await this.#own(to)}`);
       const kept = [...families.values()].filter(({ name, samples }) => {
@@ -132,15 +133,16 @@ export class MergedMetrics {
   }
 }
 
-/** In slices: on the proxy's thread requests come first. */
-export async function withoutEnd(pieces: Iterable<string>): Promise<string> {
-  const pauses = new Pauses();
-  const texts: string[] = [];
-  for (const piece of pieces) {
-    if (piece !== "# EOF\n") texts.push(piece);
-    if (pauses.isDue) await pauses.take();
+/** Undefined where it does not answer, or not well. */
+async function proxyMetrics(dataPlane: RunningDataPlane, to: ExpositionFormat): Promise<string | undefined> {
+  try {
+    const answer = await dataPlane.metrics(to);
+    if (answer === undefined || answer.format === to) return answer?.text;
+    const { families } = await runInSlices(parseExposition(answer.text, answer.format));
+    return [...families.values()].map((family) => familyText(family, answer.format, to)).join("");
+  } catch {
+    return undefined;
   }
-  return texts.join("");
 }
 
 /** The same family has `_total` in one format and not in the other. */

@@ -10,7 +10,7 @@ import { compileHeaderLevel } from "./compile-header-level.ts";
 import { defaultMaxDirectResponseBodyBytes } from "./compile-route.ts";
 import type { CompileScope } from "../fields/compile-scope.ts";
 import { type CompiledVirtualHost, type TableBuild, compileVirtualHost, isSame } from "./compile-virtual-host.ts";
-import { type Sliced, runAtOnce, runInSlices } from "./in-slices.ts";
+import { type Sliced, runAtOnce, runInSlices } from "@tulle/timing";
 import { KnownShapes } from "./known-shapes.ts";
 import type { Metadata } from "../fields/matchers/metadata-matcher.ts";
 import { type Compiled, Place, Problems, compiled } from "../fields/problems.ts";

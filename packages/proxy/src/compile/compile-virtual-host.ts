@@ -14,7 +14,7 @@ import type { MatchContext } from "../fields/compile-route-match.ts";
 import { compileHeaderLevel, type HeaderLevel } from "./compile-header-level.ts";
 import { type CompiledRoute, type RouteParent, compileRoute, noMetadata } from "./compile-route.ts";
 import type { CompileScope } from "../fields/compile-scope.ts";
-import { type Sliced, runAtOnce } from "./in-slices.ts";
+import { type Sliced, runAtOnce } from "@tulle/timing";
 import { type KnownShapes, maxRoutesCompiledLate } from "./known-shapes.ts";
 import { Place, Problems, problemsText } from "../fields/problems.ts";
 import { RouteList, maxWalkedRoutes } from "./route-list.ts";

@@ -13,7 +13,7 @@ import { accepted, fromConfiguration, problemsOf, requestHead } from "../testing
 import { compileEncodedRoutes, compileRouteConfiguration } from "./compile-route-configuration.ts";
 import { detachedScope } from "../fields/compile-scope.ts";
 import { type TableBuild, compileVirtualHost } from "./compile-virtual-host.ts";
-import { runAtOnce } from "./in-slices.ts";
+import { runAtOnce } from "@tulle/timing";
 import { KnownShapes } from "./known-shapes.ts";
 import { Place, Problems } from "../fields/problems.ts";
 import { UndecodableError, type VirtualHostSource, encodedSource } from "./route-source.ts";

@@ -31,7 +31,7 @@ import type { ListenerBuild } from "../listener/listener-build.ts";
 import { buildRouteTable } from "../compile/compile-route-configuration.ts";
 import { decodedSource } from "../compile/route-source.ts";
 import { durationMs } from "../fields/duration.ts";
-import { runAtOnce } from "../compile/in-slices.ts";
+import { runAtOnce } from "@tulle/timing";
 import type { Place, Problems } from "../fields/problems.ts";
 import { typeUrlOf, unwrapTypedConfig } from "../fields/typed-config.ts";
 import { compileTracing } from "../tracing/compile-tracing.ts";

@@ -6,7 +6,7 @@ import { type RequestProperties, accepted, fromConfiguration, requestHead } from
 import type { RouteTable } from "../route/route-table.ts";
 import { detachedScope } from "../fields/compile-scope.ts";
 import { buildRouteTable, compileRouteConfiguration } from "../compile/compile-route-configuration.ts";
-import { runAtOnce } from "../compile/in-slices.ts";
+import { runAtOnce } from "@tulle/timing";
 import { Place, Problems, compiled as asCompiled } from "../fields/problems.ts";
 import { encodedSource } from "../compile/route-source.ts";
 

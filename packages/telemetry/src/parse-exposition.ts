@@ -1,7 +1,6 @@
 // Metrics as another program wrote them, taken apart into families: nothing is passed on that is not well formed, since
 // Prometheus refuses a whole scrape for one bad line.
-import { Pauses } from "@tulle/timing";
-import type { ExpositionFormat } from "@tulle/telemetry";
+import { type ExpositionFormat, openMetricsFamily } from "./exposition.ts";
 
 export interface MetricFamilyText {
   /** As TYPE and HELP name it. */
@@ -38,15 +37,20 @@ const suffixes: Readonly<Record<string, readonly string[]>> = {
   info: ["_info"],
 };
 
-/** @throws {Error} at the first line that is none, in words for a log */
-export async function parseExposition(text: string, format: ExpositionFormat): Promise<ParsedExposition> {
+/**
+ * Behind each line the work may pause (`runInSlices` of @tulle/timing).
+ * @throws {Error} at the first line that is none, in words for a log
+ */
+export function* parseExposition(
+  text: string,
+  format: ExpositionFormat,
+): Generator<undefined, ParsedExposition, undefined> {
   const families = new Map<string, MetricFamilyText>();
-  const pauses = new Pauses();
   const isOpen = format === "openmetrics";
   let duplicates = 0;
   let isEnded = false;
   for (const line of linesOf(text)) {
-    if (pauses.isDue) await pauses.take();
+    yield;
     if (isEnded) throw new Error("something follows # EOF");
     if (line.startsWith("#")) {
       isEnded = isOpen && line === "# EOF";
@@ -106,22 +110,14 @@ function familyOf(families: Map<string, MetricFamilyText>, sample: string): Metr
 export function familyText(family: MetricFamilyText, from: ExpositionFormat, to: ExpositionFormat): string {
   if (family.samples.size === 0) return "";
   const isOpen = to === "openmetrics";
-  const type = isOpen && from === "prometheus" ? openType(family) : family.type;
-  // In text a counter's family has the name of its samples.
-  const isShortened = isOpen && from === "prometheus" && type === "counter";
-  const shown = isShortened ? family.name.slice(0, -"_total".length) : family.name;
-  const help = isOpen && from === "prometheus" ? family.help?.replaceAll(/(?<!\\)"/g, '\\"') : family.help;
+  const isOpened = isOpen && from === "prometheus";
+  const { name: shown, type } = isOpened ? openMetricsFamily(family) : family;
+  const help = isOpened ? family.help?.replaceAll(/(?<!\\)"/g, '\\"') : family.help;
   let text = help === undefined ? "" : `# HELP ${shown} ${help}\n`;
   text += `# TYPE ${shown} ${type}\n`;
   if (isOpen && family.unit !== undefined && family.unit !== "") text += `# UNIT ${shown} ${family.unit}\n`;
   for (const [key, rest] of family.samples) text += `${key} ${isOpen ? rest : inMilliseconds(rest)}\n`;
   return text;
-}
-
-/** OpenMetrics wants `_total` of every counter; one without it would lose its name, so that its type is unknown. */
-function openType({ name: family, type }: MetricFamilyText): string {
-  if (type === "counter" && !family.endsWith("_total")) return "unknown";
-  return type === "untyped" ? "unknown" : type;
 }
 
 function inMilliseconds(rest: string): string {
