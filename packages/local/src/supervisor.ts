@@ -11,7 +11,7 @@ import { DevelopmentCertificate, developmentRootFile } from "./development-certi
 import { registerInstance, registryFolder, removeInstance, writeInstance, type Instance } from "./instance.ts";
 import { claimBlock, type AddressBlock } from "./network/address-block.ts";
 import { portProblem } from "./network/port-holder.ts";
-import { isPassing, withHolder } from "./network/published-ports.ts";
+import { isPassing, withHolder } from "./reconcile/published-ports.ts";
 import { NoOwnUserTable, openOwnUserTable, type OwnUserTable } from "./own-user/own-user-table.ts";
 import type { LocalPod } from "./pod/local-pod.ts";
 import type { ProxyKind } from "./pod/pod-plan.ts";

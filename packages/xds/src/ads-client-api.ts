@@ -5,7 +5,6 @@ import type { Node } from "./generated/envoy/config/core/v3/base_pb.ts";
 import type { SubscribedNames } from "./ads-server-api.ts";
 import type { ByteStream, ByteStreamEvents } from "./byte-stream.ts";
 import type { AdsTarget } from "./grpc-channel.ts";
-import type { RateLimit } from "./request-pace.ts";
 import type { ResourceMessages, ResourceTypeName } from "./resource-types.ts";
 import type { ClientTlsSource } from "./transport-security.ts";
 import type { XdsService } from "./methods.ts";
@@ -88,6 +87,13 @@ export interface AdsClient {
   subscribe(type: ResourceTypeName, names: SubscribedNames): void;
   readonly state: AdsClientState;
   close(): void;
+}
+
+/** Envoy: RateLimitSettings. */
+export interface RateLimit {
+  /** Sent at once after a long silence. */
+  readonly maxTokens: number;
+  readonly perSecond: number;
 }
 
 export interface AdsClientOptions {

@@ -9,7 +9,7 @@ export * from "./byte-stream.ts";
 export * from "./certificate-service.ts";
 export * from "./encoded-resource.ts";
 export * from "./methods.ts";
-export { type RateLimit, defaultRateLimit } from "./request-pace.ts";
+export { defaultRateLimit } from "./request-pace.ts";
 export { resourceName } from "./resource-name.ts";
 export * from "./resource-types.ts";
 export { isCutShort, rejectedNames, rejectionMessage } from "./rejected-names.ts";

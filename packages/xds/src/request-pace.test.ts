@@ -1,7 +1,8 @@
 // How fast a stream may ask: what a bootstrap allows, and how often a bad resource is refused.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { RequestPace, type RateLimit } from "./request-pace.ts";
+import type { RateLimit } from "./ads-client-api.ts";
+import { RequestPace } from "./request-pace.ts";
 import { resourceType, type ResourceTypeName } from "./resource-types.ts";
 import type { SotwRequest } from "./sotw/client-stream.ts";
 import { sotwClient } from "./sotw/variant.ts";

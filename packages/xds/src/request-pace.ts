@@ -2,15 +2,9 @@
 // (rate_limit_settings), refusals always. A server that answers each refusal with the same bad resource, as those
 // without a memory do, would otherwise keep both ends busy for ever.
 import type { Clock } from "@tulle/timing";
+import type { RateLimit } from "./ads-client-api.ts";
 import type { ClientRequest } from "./client-machine.ts";
 import type { ResourceTypeName } from "./resource-types.ts";
-
-/** Envoy: RateLimitSettings. */
-export interface RateLimit {
-  /** Sent at once after a long silence. */
-  readonly maxTokens: number;
-  readonly perSecond: number;
-}
 
 /** Envoy's, where the settings are given without numbers. */
 export const defaultRateLimit: RateLimit = { maxTokens: 100, perSecond: 10 };

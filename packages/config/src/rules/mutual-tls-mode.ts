@@ -4,9 +4,21 @@
  */
 import { selects } from "./label-selector.ts";
 import { rootNamespaces } from "./policy-scope.ts";
-import type { PeerAuthentication } from "../kinds/resource.ts";
 
 export type MutualTlsMode = "DISABLE" | "PERMISSIVE" | "STRICT";
+
+interface PeerAuthenticationResource {
+  readonly metadata: { readonly namespace: string };
+  readonly spec: {
+    readonly selector?: { readonly matchLabels?: Readonly<Record<string, string>> };
+    readonly mtls?: StatedMode;
+    readonly portLevelMtls?: Readonly<Record<string, StatedMode>>;
+  };
+}
+
+interface StatedMode {
+  readonly mode?: MutualTlsMode | "UNSET";
+}
 
 /** A PeerAuthentication as modes are found by it. Modes that are UNSET are left out. */
 export interface PeerAuthenticationScope {
@@ -25,7 +37,7 @@ export interface MutualTlsModes {
   readonly ports: Readonly<Record<number, MutualTlsMode>>;
 }
 
-export function peerAuthenticationScope({ metadata, spec }: PeerAuthentication): PeerAuthenticationScope {
+export function peerAuthenticationScope({ metadata, spec }: PeerAuthenticationResource): PeerAuthenticationScope {
   const mode = setMode(spec.mtls?.mode);
   return {
     namespace: metadata.namespace,

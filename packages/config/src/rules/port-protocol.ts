@@ -1,7 +1,13 @@
 /**
  * Which protocol a Service port speaks: from `appProtocol`, else from the prefix of its name, as Istio reads them.
  */
-import type { ServicePort } from "../kinds/resource.ts";
+
+/** What a Service or a pod says of one of its ports. */
+interface DeclaredPort {
+  readonly name?: string | undefined;
+  readonly protocol?: string | undefined;
+  readonly appProtocol?: string | undefined;
+}
 
 export type PortProtocol =
   | "http"
@@ -40,7 +46,7 @@ const kubernetesAppProtocols: Readonly<Record<string, PortProtocol>> = {
   "kubernetes.io/wss": "https",
 };
 
-export function portProtocol(port: Pick<ServicePort, "name" | "protocol" | "appProtocol">): PortProtocol {
+export function portProtocol(port: DeclaredPort): PortProtocol {
   if (port.protocol === "UDP") return "udp";
   if (port.protocol === "SCTP") return "tcp";
   if (port.appProtocol !== undefined) {

@@ -4,7 +4,7 @@ import { ClusterLoadAssignmentSchema } from "@tulle/xds/envoy/config/endpoint/v3
 import { Keyed } from "../scope/keyed.ts";
 import type { ClustersSection, OwnSection, ProxyView, RoutesSection } from "../scope/proxy-view.ts";
 import type { EndpointSnapshot } from "../snapshot/mesh-snapshot.ts";
-import type { OutboundCluster } from "../translate/translate-clusters.ts";
+import type { OutboundCluster } from "../translate/outbound-clusters.ts";
 import { endpointsOf, type EndpointsSection, translateEndpoints } from "../translate/translate-endpoints.ts";
 import {
   byName,

@@ -3,7 +3,8 @@
 // buildOutboundSniDnatClusters).
 import type { Cluster } from "@tulle/xds/envoy/config/cluster/v3/cluster_pb";
 import { sniName } from "../names/resource-names.ts";
-import { type OutboundCluster, translateOutboundCluster } from "./translate-clusters.ts";
+import type { OutboundCluster } from "./outbound-clusters.ts";
+import { translateOutboundCluster } from "./translate-clusters.ts";
 
 /** Shares the endpoints of the cluster that requests are routed to. */
 export function translateSniCluster(outbound: OutboundCluster): Cluster {

@@ -14,55 +14,19 @@ import {
   type DnsCacheConfig,
   DnsCacheConfigSchema,
 } from "@tulle/xds/envoy/extensions/common/dynamic_forward_proxy/v3/dns_cache_pb";
-import type { ClustersSection, ScopedService, SidecarOwn } from "../scope/proxy-view.ts";
-import { type Reach, reachWithoutCertificate } from "../scope/uncertified.ts";
-import type { MeshPort, MeshSubset } from "../snapshot/mesh-snapshot.ts";
+import type { SidecarOwn } from "../scope/proxy-view.ts";
 import { circuitBreakers, clusterLimits, commonHttpOptions, defaultConnectTimeoutMs } from "./cluster-limits.ts";
 import { adsConfigSource, configReference, durationOfMs, istioMetadata, pack, socketAddress } from "./messages.ts";
 import { type PortTrafficPolicy, portTrafficPolicy } from "../scope/port-traffic-policy.ts";
+import type { OutboundCluster } from "./outbound-clusters.ts";
 import { http2Options, protocolOptions, upstreamProtocol } from "./upstream-protocol.ts";
 import { type ClusterContext, upstreamTls } from "./upstream-tls.ts";
 import {
   blackHoleCluster,
   connectionClusterName,
   inboundClusterName,
-  outboundClusterName,
   passthroughCluster,
 } from "../names/resource-names.ts";
-
-/**
- * A cluster for each port and subset, as (name, service, port, subset): clusters and endpoints are made from the same
- * list.
- */
-export interface OutboundCluster {
-  readonly name: string;
-  readonly service: ScopedService;
-  readonly port: MeshPort;
-  readonly subset: MeshSubset | undefined;
-  /** Which endpoints it has. */
-  readonly reach: Reach;
-}
-
-export function outboundClusters({
-  services,
-  trustDomain,
-  withoutCertificate,
-}: Pick<ClustersSection, "services" | "trustDomain" | "withoutCertificate">): readonly OutboundCluster[] {
-  const isBounded = trustDomain !== undefined && withoutCertificate === true;
-  return services.flatMap((service) =>
-    service.ports
-      .filter((port) => port.protocol !== "udp")
-      .flatMap((port) =>
-        [undefined, ...(service.rule?.subsets ?? [])].map((subset) => ({
-          name: outboundClusterName(service.hostname, port.number, subset?.name),
-          service,
-          port,
-          subset,
-          reach: isBounded ? reachWithoutCertificate(service, port, subset) : "all",
-        })),
-      ),
-  );
-}
 
 export function translateOutboundCluster(cluster: OutboundCluster, context: ClusterContext): Cluster {
   const { name, service, port, subset, reach } = cluster;

@@ -12,7 +12,7 @@ import { LbEndpointSchema } from "@tulle/xds/envoy/config/endpoint/v3/endpoint_c
 import { type EndpointSnapshot, type MeshEndpoint, servicePortKey } from "../snapshot/mesh-snapshot.ts";
 import { type Metadata, MetadataSchema } from "@tulle/xds/envoy/config/core/v3/base_pb";
 import { istioMetadata, socketAddress } from "./messages.ts";
-import type { OutboundCluster } from "./translate-clusters.ts";
+import type { OutboundCluster } from "./outbound-clusters.ts";
 import { tlsModeKey } from "./upstream-tls.ts";
 
 /** All that the endpoints of one cluster are made of. */

@@ -5,8 +5,6 @@ import { ClusterSchema } from "@tulle/xds/envoy/config/cluster/v3/cluster_pb";
 import { ListenerSchema } from "@tulle/xds/envoy/config/listener/v3/listener_pb";
 import type { ClustersSection, OwnSection, RoutesSection } from "../scope/proxy-view.ts";
 import {
-  type OutboundCluster,
-  outboundClusters,
   translateBlackHole,
   translateConnectionCluster,
   translateInboundCluster,
@@ -15,6 +13,7 @@ import {
 } from "./translate-clusters.ts";
 import { httpProxyPort } from "../names/resource-names.ts";
 import { encodeRoutes } from "./route-revisions.ts";
+import { type OutboundCluster, outboundClusters } from "./outbound-clusters.ts";
 import { translateGatewayRoutes } from "./translate-gateway-routes.ts";
 import { translateGatewayListeners } from "./translate-gateway-listeners.ts";
 import { translateInboundListener, translateOutboundListener } from "./translate-listeners.ts";

@@ -18,7 +18,7 @@ import {
   CommonTlsContextSchema,
   UpstreamTlsContextSchema,
 } from "@tulle/xds/envoy/extensions/transport_sockets/tls/v3/tls_pb";
-import type { OutboundCluster } from "./translate-clusters.ts";
+import type { OutboundCluster } from "./outbound-clusters.ts";
 import type { TlsVersion } from "../snapshot/mesh-snapshot.ts";
 import { sniName } from "../names/resource-names.ts";
 import { adsSecretConfig, exactName, istioMutualTls, rawSocket, tlsParams, upstreamTlsSocket } from "./tls-context.ts";

@@ -15,7 +15,7 @@ import { appLaunch, isPartOfTulle } from "./environment.ts";
 import { hostAddress, nodeName } from "./node.ts";
 import { type ContainerPlan, type ContainerPort, podLabels, type PodPlan } from "./pod-plan.ts";
 import { Program, type ProgramOwner, type ProgramState, proxyContainer } from "./program.ts";
-import { sidecarSpec, terminationDrainMs, tokenFile, type SidecarSettings } from "./sidecar.ts";
+import { type PodAddresses, sidecarSpec, terminationDrainMs, tokenFile, type SidecarSettings } from "./sidecar.ts";
 import { untilQuiet } from "./until-quiet.ts";
 import type { TextsOf } from "./variables.ts";
 import type { WorkloadTokens } from "./workload-tokens.ts";
@@ -50,12 +50,6 @@ export interface PodListener {
   onUnexpectedEnd(pod: LocalPod, process: string, end: ProcessEnd, logFile: string): void;
   /** Resolves when no proxy begins a request to the pod any more, or when waiting for that has taken long enough. */
   withdrawn(pod: LocalPod): Promise<void>;
-}
-
-export interface PodAddresses {
-  /** Of the pod: where its sidecar listens, or its app when it has none. */
-  readonly pod: string;
-  readonly app: string;
 }
 
 /** What the proxy and its agent listen at besides the pod's own ports: admin pages, the way out, metrics, health. */

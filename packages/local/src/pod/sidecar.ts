@@ -3,8 +3,7 @@ import path from "node:path";
 import { makeOwnFolder } from "@tulle/identity/own";
 import type { ProcessSpec, RestartPolicy } from "../process/supervised-process.ts";
 import { inheritedEnvironment } from "./environment.ts";
-import type { LocalPod } from "./local-pod.ts";
-import type { PodPlan } from "./pod-plan.ts";
+import type { ContainerPort, PodPlan } from "./pod-plan.ts";
 
 /**
  * On loopback every user of the machine can reach a pod's ports. These are for its own programs and the person who runs
@@ -18,6 +17,20 @@ const ownUserPorts = [15_000, 15_007];
  * there once, keeps V8's own.
  */
 export const sidecarNodeOptions = "--max-semi-space-size=4";
+
+export interface PodAddresses {
+  /** Of the pod: where its sidecar listens, or its app when it has none. */
+  readonly pod: string;
+  readonly app: string;
+}
+
+/** The pod that a proxy is beside. */
+export interface ProxiedPod {
+  readonly name: string;
+  readonly plan: PodPlan;
+  readonly addresses: PodAddresses;
+  readonly ports: readonly ContainerPort[];
+}
 
 export interface SidecarSettings {
   /** Program and first arguments that stand for `tulle`. */
@@ -48,7 +61,7 @@ export interface SidecarSettings {
  * `packages/control-plane/src/scope/proxy.ts`) as JSON, the rest says where things are.
  */
 export function sidecarSpec(
-  pod: LocalPod,
+  pod: ProxiedPod,
   settings: SidecarSettings,
   logFile: string,
   restart: RestartPolicy,
@@ -110,7 +123,7 @@ export function tokenFile(podName: string, settings: Pick<SidecarSettings, "podS
 }
 
 /** Node metadata by Istio's names; `APP_ADDRESS` and `PUBLISHED_PORTS` are ours. */
-function nodeMetadata(pod: LocalPod, settings: SidecarSettings): Readonly<Record<string, unknown>> {
+function nodeMetadata(pod: ProxiedPod, settings: SidecarSettings): Readonly<Record<string, unknown>> {
   const { plan } = pod;
   const bound = settings.publishedPorts.filter((port) => port.descriptor === undefined);
   return {

@@ -23,7 +23,7 @@ import {
 import { allAcknowledged } from "../control-plane-process.ts";
 import { type PublishedPort, publishedUrl } from "../instance.ts";
 import type { AddressBlock } from "../network/address-block.ts";
-import { PublishedPorts, type PortProblem } from "../network/published-ports.ts";
+import { PublishedPorts, type PortProblem } from "./published-ports.ts";
 import { LocalPod, type PodListener, type PodSettings } from "../pod/local-pod.ts";
 import { isWarm } from "../pod/is-warm.ts";
 import { planPods, podName, type PlanProblem, type PodPlan, type ProxyKind } from "../pod/pod-plan.ts";

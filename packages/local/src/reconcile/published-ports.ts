@@ -7,14 +7,9 @@ import { isBehind, type Service } from "@tulle/config";
 import { type PublishedPort, publishedUrl } from "../instance.ts";
 import type { PlanProblem, PodPlan } from "../pod/pod-plan.ts";
 import { waitUntil } from "../process/wait-until.ts";
-import {
-  publishAnnotation,
-  wantedPorts,
-  type PortMapping,
-  type WantedPort,
-} from "../reconcile/published-port-mappings.ts";
-import { closeSocket, listeningSocket, SystemCallFailed } from "./libc.ts";
-import { holderText, isKeptByClosedConnections } from "./port-holder.ts";
+import { publishAnnotation, wantedPorts, type PortMapping, type WantedPort } from "./published-port-mappings.ts";
+import { closeSocket, listeningSocket, SystemCallFailed } from "../network/libc.ts";
+import { holderText, isKeptByClosedConnections } from "../network/port-holder.ts";
 
 // Not by an import, which reads every export and so loads fetch's library (ARCHITECTURE.md, "What makes it start
 // quickly").
