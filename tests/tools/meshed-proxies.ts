@@ -33,6 +33,7 @@ export interface RunningPod extends MeshedPod {
 
 const cli = path.resolve(import.meta.dirname, "../../packages/cli/src/main.ts");
 const adminPort = 15_000;
+const warmingListenersPage = "/stats?filter=listener_manager.total_listeners_warming";
 const types = ["CDS", "EDS", "LDS", "RDS"] as const;
 
 export interface MeshedProxiesOptions {
@@ -45,6 +46,8 @@ export interface MeshedProxiesOptions {
   readonly manifests: string;
   /** Roots that the proxies believe besides their own, in PEM. */
   readonly furtherRootsPem?: string;
+  /** Further variables of each proxy's environment. */
+  readonly proxyEnvironment?: Readonly<Record<string, string>>;
   /** In the place of the applications that tell what they got. */
   readonly startApplication?: (pod: RunningPod) => Promise<AsyncDisposable>;
   /** What a proxy is really started by, such as the same command on one core. */
@@ -101,6 +104,21 @@ export class MeshedProxies implements AsyncDisposable {
     for (const connection of this.#connections) this.#declare(connection);
   }
 
+  /** Once every proxy has acknowledged what was declared last, and none of its listeners waits for anything. */
+  async settled(): Promise<void> {
+    const isSettled = async (): Promise<boolean> => {
+      const statuses = [...this.#connections].flatMap((connection) => [...connection.status().values()]);
+      assert.deepEqual(
+        statuses.flatMap(({ rejected }) => rejected),
+        [],
+      );
+      if (statuses.some(({ state }) => state === "STALE")) return false;
+      const pages = await Promise.all(this.#pods.map(({ name }) => this.admin(name, warmingListenersPage)));
+      return pages.every((page) => page.endsWith(": 0\n"));
+    };
+    await waitFor(isSettled, { what: "acknowledged listeners", intervalMs: 5 });
+  }
+
   /** What a proxy has written so far. */
   output(name: string): string {
     return this.#processes.get(name)?.output() ?? "";
@@ -112,8 +130,8 @@ export class MeshedProxies implements AsyncDisposable {
     return proxy.pid;
   }
 
-  async admin(name: string, page: string): Promise<string> {
-    const response = await fetch(`http://${this.pod(name).address}:${adminPort}${page}`);
+  async admin(name: string, page: string, method = "GET"): Promise<string> {
+    const response = await fetch(`http://${this.pod(name).address}:${adminPort}${page}`, { method });
     return response.text();
   }
 
@@ -194,7 +212,7 @@ export class MeshedProxies implements AsyncDisposable {
     this.#open.defer(() => secrets.close());
     const bootstrap = path.join(folder, `${pod.name}.json`);
     await writeFile(bootstrap, JSON.stringify(bootstrapOf(pod, xdsPath, socketPath)));
-    const env = { TULLE_PEER_METADATA: `of ${pod.name}` };
+    const env = { ...this.#options.proxyEnvironment, TULLE_PEER_METADATA: `of ${pod.name}` };
     const options = { name: `${pod.proxy} of ${pod.name}`, env };
     const plain: readonly [string, readonly string[]] =
       pod.proxy === "tulle"
@@ -233,6 +251,13 @@ const envoyArguments = [
   "--file-flush-interval-msec",
   "100",
 ];
+
+/** As the agent writes it; spans leave one by one, as there are few. */
+const runtimeOfEnvoy = {
+  "re2.max_program_size.error_level": 32_768,
+  "tracing.opentelemetry.min_flush_spans": 1,
+  "tracing.zipkin.min_flush_spans": 1,
+};
 
 function listen(server: Server, port: number, host: string): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
@@ -311,6 +336,6 @@ function bootstrapOf(
         },
       ],
     },
-    layered_runtime: { layers: [{ name: "mesh", static_layer: { "re2.max_program_size.error_level": 32_768 } }] },
+    layered_runtime: { layers: [{ name: "mesh", static_layer: runtimeOfEnvoy }] },
   };
 }

@@ -89,7 +89,7 @@ export type {
   MeshConfig,
   PathNormalization,
 } from "./mesh-config/mesh-config.ts";
-export { meshConfigOf, providerHost } from "./mesh-config/mesh-config.ts";
+export { meshConfigOf, providerHost, readMeshConfig } from "./mesh-config/mesh-config.ts";
 export type { Path } from "./findings/places.ts";
 export { parseDuration } from "./schema/duration.ts";
 export type {

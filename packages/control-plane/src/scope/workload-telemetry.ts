@@ -146,6 +146,8 @@ const lower = (name: string): string => name.toLowerCase();
 
 const namesOf = (providers: TracingSpec["providers"]): readonly string[] => (providers ?? []).map(({ name }) => name);
 
+/** Envoy: max_path_tag_length. */
+const defaultPathTagLength = 256;
 /** Istio: features.TraceSampling. */
 const defaultSamplingPercentage = 1;
 
@@ -174,7 +176,7 @@ function tracingOf(
       serviceName: `${workload.labels["app"] ?? (workload.type === "router" ? "istio-gateway" : "istio-proxy")}.${workload.namespace}`,
       samplingPercentage: said.randomSamplingPercentage ?? ofMesh.sampling ?? defaultSamplingPercentage,
       customTags: {
-        ...givenTags(workload),
+        ...givenTags(workload, maxPathTagLength),
         ...(Object.keys(customTags).length === 0 ? ofMesh.customTags : customTags),
       },
       ...(enableIstioTags ? { istioTags: istioTagsOf(workload) } : {}),
@@ -198,9 +200,12 @@ interface Traced extends Workload {
  * What Tulle's own proxy gives its spans by itself: the revision of the routes, and the URL without secrets, which
  * Envoy can only leave out with the whole query.
  */
-function givenTags({ isTulle, redactedParameters = defaultRedactedParameters }: Traced): Record<string, CustomTag> {
+function givenTags(
+  { isTulle, redactedParameters = defaultRedactedParameters }: Traced,
+  maxPathTagLength: number,
+): Record<string, CustomTag> {
   if (isTulle === true) return {};
-  const url = "%REQ(X-FORWARDED-PROTO)%://%REQ(:AUTHORITY)%%PATH(NQ):256%";
+  const url = `%REQ(X-FORWARDED-PROTO)%://%REQ(:AUTHORITY)%%PATH(NQ):${maxPathTagLength || defaultPathTagLength}%`;
   return {
     ...(redactedParameters.length === 0 ? {} : { "http.url": { formatter: { value: url } } }),
     "tulle.config.revision": { formatter: { value: "%METADATA(VIRTUAL_HOST:tulle:revision)%" } },

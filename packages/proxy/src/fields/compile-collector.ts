@@ -48,13 +48,16 @@ export function compileHttpCollector(
     const value = place.field("request_headers_to_add", index).field("header").field("value");
     return [header?.key.toLowerCase() ?? "", checkHeaderText(header?.value ?? "", value, problems)];
   });
+  const timeoutMs = durationMs(httpUri.timeout, 0);
+  // Envoy's asynchronous client tells it, too.
+  const told = timeoutMs === 0 ? [] : [["x-envoy-expected-rq-timeout-ms", String(timeoutMs)] as const];
   return {
     protocol: "http",
     cluster: scope.clusterSlot(httpUri.httpUpstreamType.value),
     scheme: protocol === "https:" ? "https" : "http",
     authority: host,
     path: `${pathname}${search}`,
-    headers: [["content-type", contentType], ["user-agent", userAgent], ...headers],
-    timeoutMs: durationMs(httpUri.timeout, 0),
+    headers: [["content-type", contentType], ["user-agent", userAgent], ...told, ...headers],
+    timeoutMs,
   };
 }

@@ -19,7 +19,11 @@ export interface SeenSpan {
   readonly resource: Readonly<Record<string, unknown>>;
   /** Zipkin's. */
   readonly isShared: boolean;
+  /** Headers of the request that brought it, `:path` among them. */
+  readonly sentBy: RequestHeaders;
 }
+
+type RequestHeaders = Readonly<Record<string, string | readonly string[] | undefined>>;
 
 export type CollectorAnswer = "good" | "late" | "reset" | "unavailable" | "garbage";
 
@@ -67,7 +71,7 @@ export class TraceCollector {
   /** Requests with metrics, likewise. */
   readonly metrics: Buffer[] = [];
   /** Headers of each request. */
-  readonly requests: Readonly<Record<string, string | readonly string[] | undefined>>[] = [];
+  readonly requests: RequestHeaders[] = [];
   answer: CollectorAnswer = "good";
   readonly #http = http.createServer();
   readonly #grpc = http2.createServer();
@@ -97,12 +101,13 @@ export class TraceCollector {
   }
 
   #answerHttp(request: http.IncomingMessage, response: http.ServerResponse, body: Buffer): void {
-    this.requests.push({ ":path": request.url, ...request.headers });
+    const headers = { ":path": request.url, ...request.headers };
+    this.requests.push(headers);
     if (this.answer === "late") return;
     if (this.answer === "reset") return void request.socket.destroy();
     if (request.headers["content-type"] === "application/json") {
-      this.spans.push(...(JSON.parse(body.toString()) as ZipkinSpan[]).map(spanOfZipkin));
-    } else this.#take(request.url, body);
+      this.spans.push(...(JSON.parse(body.toString()) as ZipkinSpan[]).map((span) => spanOfZipkin(span, headers)));
+    } else if (request.headers["content-type"] === "application/x-protobuf") this.#take(headers, body);
     if (this.answer === "garbage") return void request.socket.end("HTTP/9.9 what\r\n\r\n");
     response.writeHead(this.answer === "good" ? 202 : 503).end();
   }
@@ -113,7 +118,7 @@ export class TraceCollector {
     if (this.answer === "reset") return stream.close(http2.constants.NGHTTP2_INTERNAL_ERROR);
     const head = { ":status": 200, "content-type": "application/grpc" };
     if (this.answer === "unavailable") return stream.respond({ ...head, "grpc-status": "14" }, { endStream: true });
-    this.#take(headers[":path"], body.subarray(5));
+    this.#take(headers, body.subarray(5));
     stream.respond(head, { waitForTrailers: true });
     stream.on("wantTrailers", () => {
       if (!stream.destroyed) stream.sendTrailers({ "grpc-status": "0" });
@@ -121,12 +126,13 @@ export class TraceCollector {
     stream.end(this.answer === "garbage" ? Buffer.from([9, 9, 9, 9]) : Buffer.alloc(5));
   }
 
-  #take(path: string | undefined, body: Buffer): void {
-    if (path?.includes("logs") === true) {
+  #take(headers: RequestHeaders, body: Buffer): void {
+    const path = String(headers[":path"]).toLowerCase();
+    if (path.includes("logs")) {
       this.logs.push(body);
       return;
     }
-    if (path?.toLowerCase().includes("metrics") === true) {
+    if (path.includes("metrics")) {
       this.metrics.push(body);
       return;
     }
@@ -146,13 +152,14 @@ export class TraceCollector {
           status: span.status?.code ?? "",
           resource: record(resource?.attributes),
           isShared: false,
+          sentBy: headers,
         });
       }
     }
   }
 }
 
-function spanOfZipkin(span: ZipkinSpan): SeenSpan {
+function spanOfZipkin(span: ZipkinSpan, sentBy: RequestHeaders): SeenSpan {
   return {
     name: span.name,
     kind: span.kind,
@@ -165,6 +172,7 @@ function spanOfZipkin(span: ZipkinSpan): SeenSpan {
     status: "",
     resource: { "service.name": span.localEndpoint?.serviceName },
     isShared: span.shared ?? false,
+    sentBy,
   };
 }
 
