@@ -1,6 +1,8 @@
 // A request of the shop as one tree in a real Jaeger, sent there straight and by a real OpenTelemetry collector:
-// gateway, web front end and catalog with each of the two proxies, by HTTP/1.1 and gRPC, with a try that fails.
+// gateway, web front end and catalog with each of the two proxies, by HTTP/1.1 and gRPC, with a try that fails. And the
+// same in Zipkin's format, of a client that knows nothing but B3.
 import assert from "node:assert/strict";
+import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { readFile } from "node:fs/promises";
 import path from "node:path";
@@ -11,7 +13,16 @@ import { Stock } from "../../samples/shop/catalog/stock.ts";
 import { createAppServer } from "../../samples/shop/serve.ts";
 import { MeshedProxies, type ProxyKind, type RunningPod } from "../tools/meshed-proxies.ts";
 import { freePort, startProcess, waitFor } from "../tools/processes.ts";
-import { inOrder, Jaeger, type OtlpPorts, startCollector, type Span, tracingProgram, treeOf } from "./tracing/stage.ts";
+import {
+  inOrder,
+  Jaeger,
+  type OtlpPorts,
+  startCollector,
+  type Span,
+  type SpanPorts,
+  tracingProgram,
+  treeOf,
+} from "./tracing/stage.ts";
 
 const kinds: readonly ProxyKind[] = ["tulle", "envoy"];
 const gatewayPort = 8080;
@@ -23,9 +34,9 @@ const catalogPorts = { http: 3000, grpc: 9090 } as const;
 type Protocol = keyof typeof webappPorts;
 const protocols = Object.keys(webappPorts) as readonly Protocol[];
 
-/** Where spans are sent by OTLP: a Service of the mesh, or an address outside of it. */
+/** Where spans are sent, by OTLP or in Zipkin's format: a Service of the mesh, or an address outside of it. */
 interface Sink {
-  readonly protocol: Protocol;
+  readonly protocol: Protocol | "zipkin";
   readonly host: string;
   readonly port: number;
 }
@@ -45,14 +56,12 @@ const chains: readonly Chain[] = kinds.flatMap((gateway) =>
 function telemetry(sinks: Readonly<Record<keyof Chain, Sink>>): readonly object[] {
   const roles = Object.entries(sinks);
   const mesh = {
-    extensionProviders: roles.map(([role, { protocol, host, port }]) => ({
-      name: role,
-      opentelemetry: {
-        service: host,
-        port,
-        ...(protocol === "http" ? { http: { path: "/v1/traces", timeout: "10s" } } : {}),
-      },
-    })),
+    extensionProviders: roles.map(([role, { protocol, host, port }]) => {
+      const at = { service: host, port };
+      if (protocol === "zipkin") return { name: role, zipkin: at };
+      const http = protocol === "http" ? { http: { path: "/v1/traces", timeout: "10s" } } : {};
+      return { name: role, opentelemetry: { ...at, ...http } };
+    }),
   };
   return [
     {
@@ -156,12 +165,16 @@ async function startWebapps({ address, appAddress }: RunningPod, open: AsyncDisp
 
 interface Arrangement {
   readonly name: string;
+  /** What a client has of its own trace: nothing, or B3 in one header or in several. */
+  readonly clients: readonly ClientContext[];
   /** Where each role's proxies send their spans. */
   readonly sinks: (places: Places) => Readonly<Record<keyof Chain, Sink>>;
 }
 
+type ClientContext = "none" | "b3" | "x-b3-*";
+
 interface Places {
-  readonly jaeger: OtlpPorts;
+  readonly jaeger: SpanPorts;
   readonly collectorOutside: OtlpPorts;
 }
 
@@ -170,11 +183,19 @@ const inside = (protocol: Protocol): Sink => ({
   host: "collector.shop.svc.cluster.local",
   port: collectorPorts[protocol],
 });
-const outside = (protocol: Protocol, at: OtlpPorts): Sink => ({ protocol, host: at.address, port: at[protocol] });
+const outside = <P extends Sink["protocol"]>(
+  protocol: P,
+  at: Readonly<Record<P, number>> & { address: string },
+): Sink => ({
+  protocol,
+  host: at.address,
+  port: at[protocol],
+});
 
 const arrangements: readonly Arrangement[] = [
   {
     name: "a collector outside by HTTP, one inside by gRPC, and Jaeger itself",
+    clients: ["none"],
     sinks: ({ jaeger, collectorOutside }) => ({
       gateway: outside("grpc", jaeger),
       webapp: outside("http", collectorOutside),
@@ -183,11 +204,20 @@ const arrangements: readonly Arrangement[] = [
   },
   {
     name: "a collector outside by gRPC, one inside by HTTP, and Jaeger itself",
+    clients: ["none"],
     sinks: ({ jaeger, collectorOutside }) => ({
       gateway: inside("http"),
       webapp: outside("grpc", collectorOutside),
       catalog: outside("http", jaeger),
     }),
+  },
+  {
+    name: "Jaeger's port of Zipkin",
+    clients: ["b3", "x-b3-*"],
+    sinks: ({ jaeger }) => {
+      const sink = outside("zipkin", jaeger);
+      return { gateway: sink, webapp: sink, catalog: sink };
+    },
   },
 ];
 
@@ -195,15 +225,16 @@ const arrangements: readonly Arrangement[] = [
 interface Request {
   readonly chain: Chain;
   readonly protocol: Protocol;
+  readonly client: ClientContext;
   readonly key: string;
 }
 
 /** Both tries reach the catalog's sidecar, whose answers the web front end's has as one. */
-function expectedTree({ gateway, webapp, catalog }: Chain, protocol: Protocol): readonly string[] {
+function expectedTree({ chain: { gateway, webapp, catalog }, protocol, client }: Request): readonly string[] {
   const front = `webapp-${webapp}.shop.svc.cluster.local:${webappPorts[protocol]}/*`;
   const cluster = `outbound|${webappPorts[protocol]}||webapp-${webapp}.shop.svc.cluster.local`;
   const served = `catalog-${catalog}.shop.svc.cluster.local:${catalogPorts[protocol]}/*`;
-  return [
+  const tree = [
     `gateway-${gateway}.shop server ${front}`,
     `  gateway-${gateway}.shop client router ${cluster} egress`,
     `    webapp-${webapp}.shop server ${front}`,
@@ -211,9 +242,10 @@ function expectedTree({ gateway, webapp, catalog }: Chain, protocol: Protocol): 
     `        catalog-${catalog}.shop server ${served}`,
     `        catalog-${catalog}.shop server ${served}`,
   ];
+  return client === "none" ? tree : ["client client get", ...tree.map((line) => `  ${line}`)];
 }
 
-for (const { name: places, sinks } of arrangements) {
+for (const { name: places, clients, sinks } of arrangements) {
   describe(`the shop's requests in Jaeger, through ${places}`, () => {
     const open = new AsyncDisposableStack();
     const requests: Request[] = [];
@@ -223,19 +255,22 @@ for (const { name: places, sinks } of arrangements) {
       const program = await tracingProgram();
       jaeger = open.use(await Jaeger.start(program));
       const collector = { address: "127.0.0.1", grpc: await freePort(), http: await freePort() };
-      open.use(await startCollector(program, collector, jaeger.otlp));
+      open.use(await startCollector(program, collector, jaeger.ports));
       const mesh = open.use(await startShop(program, jaeger, collector, sinks));
       for (const chain of chains) {
-        for (const protocol of protocols) requests.push(await request(mesh, chain, protocol));
+        for (const protocol of protocols) {
+          for (const client of clients) requests.push(await request(mesh, jaeger, { chain, protocol, client }));
+        }
       }
     });
     after(() => open.disposeAsync());
 
-    const spansOf = async ({ chain, key }: Request, count: number): Promise<readonly Span[]> => {
+    const spansOf = async (made: Request): Promise<readonly Span[]> => {
+      const count = expectedTree(made).length;
       let spans: readonly Span[] = [];
       const isThere = async (): Promise<boolean> => {
-        const traces = await jaeger.traces(`gateway-${chain.gateway}.shop`);
-        spans = traces.find((each) => each.some(({ tags }) => String(tags["user_agent"]).endsWith(key))) ?? [];
+        const traces = await jaeger.traces(`gateway-${made.chain.gateway}.shop`);
+        spans = traces.find((each) => each.some(({ tags }) => String(tags["user_agent"]).endsWith(made.key))) ?? [];
         return spans.length >= count;
       };
       const details = (): string => treeOf(spans).join("\n");
@@ -251,7 +286,7 @@ for (const { name: places, sinks } of arrangements) {
             const made = requests.find(({ chain, ...each }) => {
               return each.protocol === protocol && Object.values(chain).every((proxy) => proxy === kind);
             })!;
-            return inOrder(await spansOf(made, expectedTree(made.chain, protocol).length)).map(comparable);
+            return inOrder(await spansOf(made)).map(comparable);
           }),
         );
         assert.deepEqual(headsOf(ofTulle), headsOf(ofEnvoy));
@@ -261,16 +296,20 @@ for (const { name: places, sinks } of arrangements) {
           assert.ok(!keys.includes("http.url") || name.startsWith("router "), name);
         }
       }
-      assert.deepEqual([...differing].sort(), await listedDifferences());
+      assert.deepEqual([...differing].sort(), await listedDifferences(clients.includes("none") ? "OTLP" : "Zipkin"));
     });
 
     for (const chain of chains) {
       for (const protocol of protocols) {
-        test(`${chain.gateway} → ${chain.webapp} → ${chain.catalog} by ${protocol}`, async () => {
-          const made = requests.find((each) => each.chain === chain && each.protocol === protocol);
-          const expected = expectedTree(chain, protocol);
-          assert.deepEqual(treeOf(await spansOf(made!, expected.length)), expected);
-        });
+        for (const client of clients) {
+          const of = client === "none" ? "" : `, of a client with ${client}`;
+          test(`${chain.gateway} → ${chain.webapp} → ${chain.catalog} by ${protocol}${of}`, async () => {
+            const made = requests.find(
+              (each) => each.chain === chain && each.protocol === protocol && each.client === client,
+            )!;
+            assert.deepEqual(treeOf(await spansOf(made)), expectedTree(made));
+          });
+        }
       }
     }
   });
@@ -301,23 +340,51 @@ function differingKeys(ofTulle: Comparable["tags"], ofEnvoy: Comparable["tags"])
   return Object.keys({ ...ofTulle, ...ofEnvoy }).filter((key) => ofTulle[key] !== ofEnvoy[key]);
 }
 
-/** The names in the first column of the page's table. */
-async function listedDifferences(): Promise<readonly string[]> {
+/** Of the page's table: the names in its first column, where the second has that format. */
+async function listedDifferences(format: "OTLP" | "Zipkin"): Promise<readonly string[]> {
   const page = await readFile(path.resolve(import.meta.dirname, "../../docs/tracing.md"), "utf8");
   const table = page.split("<!-- attributes that differ -->\n")[1]?.split("\n\n")[0] ?? "";
-  const rows = table.split("\n").slice(2);
-  return rows.flatMap((row) => [...row.split("|")[1]!.matchAll(/`(.+?)`/g)].map(([, name]) => name!)).sort();
+  const rows = table.split("\n").map((row) => row.split("|"));
+  const listed = rows.filter(([, , formats]) => formats?.includes(format));
+  return listed.flatMap(([, names]) => [...names!.matchAll(/`(.+?)`/g)].map(([, name]) => name!)).sort();
 }
 
-async function request(mesh: MeshedProxies, chain: Chain, protocol: Protocol): Promise<Request> {
-  const key = crypto.randomUUID();
-  const headers = { "x-webapp": `${chain.webapp}-${protocol}`, "x-dark-launch": chain.catalog };
+async function request(mesh: MeshedProxies, jaeger: Jaeger, asked: Omit<Request, "key">): Promise<Request> {
+  const { chain, protocol, client } = asked;
+  const made = { ...asked, key: crypto.randomUUID() };
   const { address } = mesh.pod(`gateway-${chain.gateway}`);
   const answer = await fetch(`http://${address}:${gatewayPort}/api/catalog/items/1`, {
-    headers: { ...headers, "user-agent": `test key=${key}` },
+    headers: {
+      "x-webapp": `${chain.webapp}-${protocol}`,
+      "x-dark-launch": chain.catalog,
+      "user-agent": `test key=${made.key}`,
+      ...(client === "none" ? {} : await traceClient(jaeger, client)),
+    },
   });
   assert.equal(answer.status, 200, await answer.text());
-  return { chain, protocol, key };
+  return made;
+}
+
+/** Sends the client's own span, and returns its headers. */
+async function traceClient(
+  jaeger: Jaeger,
+  client: Exclude<ClientContext, "none">,
+): Promise<Readonly<Record<string, string>>> {
+  const traceId = randomBytes(16).toString("hex");
+  const id = randomBytes(8).toString("hex");
+  const localEndpoint = { serviceName: "client" };
+  await jaeger.addZipkinSpan({
+    traceId,
+    id,
+    name: "get",
+    kind: "CLIENT",
+    localEndpoint,
+    timestamp: Date.now() * 1000,
+    duration: 1000,
+  });
+  return client === "b3"
+    ? { b3: `${traceId}-${id}-1` }
+    : { "x-b3-traceid": traceId, "x-b3-spanid": id, "x-b3-sampled": "1" };
 }
 
 function startShop(
@@ -337,14 +404,14 @@ function startShop(
     ports: [gatewayPort, ...[webappPorts, catalogPorts, collectorPorts].flatMap((ports) => Object.values(ports))],
     protocols: { [catalogPorts.grpc]: "grpc", [collectorPorts.grpc]: "grpc" },
     // The collector's own proxy writes none: it would tell of each batch that it brings, in the next one.
-    manifests: manifests(sinks({ jaeger: jaeger.otlp, collectorOutside })),
+    manifests: manifests(sinks({ jaeger: jaeger.ports, collectorOutside })),
     startApplication: async (pod) => {
       await using started = new AsyncDisposableStack();
       if (pod.name.startsWith("catalog")) await startCatalog(pod, started);
       if (pod.name.startsWith("webapp")) await startWebapps(pod, started);
       if (pod.name === "collector") {
         const own = { address: pod.appAddress, ...collectorPorts };
-        started.use(await startCollector(program, own, jaeger.otlp));
+        started.use(await startCollector(program, own, jaeger.ports));
       }
       return started.move();
     },

@@ -1,4 +1,5 @@
 // A real Jaeger, a real OpenTelemetry collector before it, and what Jaeger says of a trace.
+import assert from "node:assert/strict";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
@@ -46,13 +47,18 @@ export interface OtlpPorts {
   readonly http: number;
 }
 
+/** Where spans are taken. */
+export interface SpanPorts extends OtlpPorts {
+  readonly zipkin: number;
+}
+
 export class Jaeger implements AsyncDisposable {
-  readonly otlp: OtlpPorts;
+  readonly ports: SpanPorts;
   readonly #queryUrl: string;
   readonly #open: AsyncDisposableStack;
 
-  private constructor(otlp: OtlpPorts, queryUrl: string, open: AsyncDisposableStack) {
-    this.otlp = otlp;
+  private constructor(ports: SpanPorts, queryUrl: string, open: AsyncDisposableStack) {
+    this.ports = ports;
     this.#queryUrl = queryUrl;
     this.#open = open;
   }
@@ -60,7 +66,7 @@ export class Jaeger implements AsyncDisposable {
   static async start(program: string): Promise<Jaeger> {
     const address = "127.0.0.1";
     const names = ["collector.otlp.grpc", "collector.otlp.http", "collector.grpc-server", "collector.http-server"];
-    const flags = [...names, "query.http-server", "query.grpc-server"];
+    const flags = [...names, "query.http-server", "query.grpc-server", "collector.zipkin"];
     const ports: number[] = [];
     for (const _ of flags) ports.push(await freePort());
     const open = new AsyncDisposableStack();
@@ -73,7 +79,15 @@ export class Jaeger implements AsyncDisposable {
         () => false,
       );
     await waitFor(answers, { what: "Jaeger", details: () => server.output() });
-    return new Jaeger({ address, grpc: ports[0]!, http: ports[1]! }, queryUrl, open);
+    return new Jaeger({ address, grpc: ports[0]!, http: ports[1]!, zipkin: ports[6]! }, queryUrl, open);
+  }
+
+  /** As a client sends its spans that has Zipkin's library. */
+  async addZipkinSpan(span: object): Promise<void> {
+    const url = `http://${this.ports.address}:${this.ports.zipkin}/api/v2/spans`;
+    const headers = { "content-type": "application/json" };
+    const answer = await fetch(url, { method: "POST", headers, body: JSON.stringify([span]) });
+    assert.equal(answer.status, 202, await answer.text());
   }
 
   /** All spans of each trace in which the service had a part, traces in no order. */
@@ -81,6 +95,17 @@ export class Jaeger implements AsyncDisposable {
     const answer = await fetch(`${this.#queryUrl}/api/traces?limit=1500&service=${encodeURIComponent(service)}`);
     const { data } = (await answer.json()) as { readonly data: readonly JaegerTrace[] };
     return data.map(spansOf);
+  }
+
+  /** All traces as Jaeger's answers have them, to be searched. */
+  async everything(): Promise<string> {
+    const answer = await fetch(`${this.#queryUrl}/api/services`);
+    const { data: services } = (await answer.json()) as { readonly data: readonly string[] };
+    const pages = services.map(async (service) => {
+      const page = await fetch(`${this.#queryUrl}/api/traces?limit=1500&service=${encodeURIComponent(service)}`);
+      return page.text();
+    });
+    return (await Promise.all(pages)).join("\n");
   }
 
   [Symbol.asyncDispose](): Promise<void> {
