@@ -21,6 +21,8 @@ export interface MetricDescription {
   readonly statName?: string;
   /** What comes with requests decides on the labels: within limits, and given up once nobody adds to them. */
   readonly isLabelledByRequests?: boolean;
+  /** Who asks has had no room for all values: a label that says `other` stands for those. */
+  readonly isAskerFull?: boolean;
 }
 
 /** A request that was recorded, by the trace in which it can be looked at (OpenMetrics). */

@@ -77,6 +77,19 @@ test("values of a label, and then series of a family, beyond the limit are count
   assert.deepEqual(told, ["requests_total"]);
 });
 
+test("what who asks has folded itself is told and counted, too; a value that is called other is not", () => {
+  const told: string[] = [];
+  const registry = new MetricRegistry({ onFolded: (family) => told.push(family) });
+  const named = (isAskerFull: boolean) =>
+    registry.counter({ name: "n", labels: { app: "other" }, isLabelledByRequests: true, isAskerFull });
+  named(false);
+  assert.deepEqual(told, []);
+  named(true);
+  named(true);
+  assert.deepEqual(told, ["n"]);
+  assert.match(registry.page(undefined).text, /^tulle_metrics_folded_label_sets_total\{metric="n"\} 2$/m);
+});
+
 test("what nobody has added to for a whole rotation goes, makes room and begins at 0 when it comes back", () => {
   const registry = new MetricRegistry({ maxValuesOfLabel: 2 });
   const [idle, busy] = ["idle", "busy"].map((host) => requests(registry, { host }));

@@ -1,6 +1,6 @@
 // The registry of a process's metrics. A handle is resolved when configuration arrives.
 import { exposition, expositionFormat, type ExpositionOptions, expositionTypes } from "./exposition.ts";
-import { allOther, type LabelLimitOptions, LabelLimits } from "./label-limits.ts";
+import { allOther, type LabelLimitOptions, LabelLimits, otherValue } from "./label-limits.ts";
 import {
   Counter,
   defaultHistogramBuckets,
@@ -140,7 +140,7 @@ export class MetricRegistry {
   #handle<M extends Metric>(description: MetricDescription, type: MetricType, make: () => M): M {
     const family = this.#family(description, type);
     let labels = description.labels ?? {};
-    if (family.isLabelledByRequests) labels = this.#within(family, labels);
+    if (family.isLabelledByRequests) labels = this.#within(family, labels, description.isAskerFull === true);
     const key = seriesKey(labels);
     const existing = family.series.get(key);
     if (existing !== undefined) return existing.metric as M;
@@ -164,11 +164,16 @@ export class MetricRegistry {
     return family;
   }
 
-  #within(family: Family, asked: Labels): Labels {
+  #within(family: Family, asked: Labels, isAskerFull: boolean): Labels {
     let labels = this.#limits.admit(asked);
     const isFull = family.series.size >= this.#limits.maxSeriesOfFamily;
     if (isFull && !family.series.has(seriesKey(labels))) labels = allOther(labels);
-    if (labels === asked) return labels;
+    const isFolded = labels !== asked || (isAskerFull && Object.values(asked).includes(otherValue));
+    if (isFolded) this.#countFolded(family);
+    return labels;
+  }
+
+  #countFolded(family: Family): void {
     if (family.folded === undefined) {
       family.folded = this.counter({
         name: "tulle_metrics_folded_label_sets_total",
@@ -178,7 +183,6 @@ export class MetricRegistry {
       this.#onFolded(family.name);
     }
     family.folded.increment();
-    return labels;
   }
 }
 

@@ -1,11 +1,18 @@
 // Istio's request metrics. The handles of a combination of labels are resolved once and kept where the next request
 // finds them: on the host (as source), under the peer's header (as destination). After that a request costs two
 // look-ups and four adds.
-import { type Counter, type Histogram, type Labels, type MetricRegistry, otherValue } from "@tulle/telemetry";
+import {
+  type Counter,
+  type Histogram,
+  type Labels,
+  type MetricDescription,
+  type MetricRegistry,
+  otherValue,
+} from "@tulle/telemetry";
 import type { CelSubject } from "../../../cel/attributes.ts";
 import type { Cluster } from "../../../cluster/cluster.ts";
 import type { TlsInfo } from "../../../tls/tls-info.ts";
-import { isGrpc, toldGrpcStatus } from "../../../http/grpc-status.ts";
+import { isGrpc } from "../../../http/grpc-status.ts";
 import type { FilterStatus, HttpFilter, HttpStream } from "../../../http/filter.ts";
 import { ownText } from "../../../http/own-text.ts";
 import { responseFlagsText } from "../../../http/response-flags.ts";
@@ -13,6 +20,7 @@ import type { StreamInfo } from "../../../http/stream-info.ts";
 import type { DataPath } from "../../../worker/data-path.ts";
 import { CallbackTimer } from "../../../worker/timer-wheel.ts";
 import { type ConnectionSecurity, noSecurity, securityOf, upstreamSecurityOf } from "./connection-security.ts";
+import { grpcStatusOf, grpcStatusText } from "./grpc-status-label.ts";
 import { type CustomHandle, type MetricOverrides, recordCustom } from "./metric-overrides.ts";
 import type { Rotation } from "./rotation.ts";
 import { clusterServiceOf, hostLabels, type Reporter, type Traffic, trafficLabels } from "./traffic-labels.ts";
@@ -104,6 +112,8 @@ class Kept {
   readonly groupOfConnection = new WeakMap<TlsInfo, PeerGroup>();
   readonly plain: PeerGroup = { security: noSecurity, peers: new Map() };
   peerCount = 0;
+  /** Something has been counted under `other`, for want of room here. */
+  isFull = false;
 
   constructor(generation: number) {
     this.generation = generation;
@@ -161,6 +171,7 @@ export class IstioStatsFilter implements HttpFilter {
 
   #newOutcome(info: StreamInfo, pair: Pair, key: number | string, isCall: boolean): Handles {
     const isFull = pair.outcomes.size >= maxOutcomes;
+    this.#kept.isFull ||= isFull || overflow.has(pair);
     const kept = isFull ? pair.outcomes.get(overflowKey) : undefined;
     if (kept !== undefined) return kept;
     const handles = this.#resolve(info, isCall, overflow.has(pair), isFull);
@@ -266,6 +277,7 @@ export class IstioStatsFilter implements HttpFilter {
     if (peer !== undefined) return peer;
     // What cannot be read comes again with each request of the same peer (measured: 6 of 78 µs to find out each time).
     const isFull = this.#kept.peerCount >= maxPeers && key !== overflowKey;
+    this.#kept.isFull ||= isFull;
     if (isFull && key !== "") return this.#peer(group, overflowKey);
     const labels =
       key === overflowKey ? otherWorkload : key === this.#unreadable ? unknownWorkload : decodePeerLabels(header);
@@ -293,7 +305,7 @@ export class IstioStatsFilter implements HttpFilter {
     });
     const histogram = (name: string): Histogram | undefined => {
       const labels = this.#labels(name, standard, info);
-      return labels && metrics.histogram({ name: `istio_${name}`, labels, isLabelledByRequests: true });
+      return labels && metrics.histogram(this.#description(name, labels));
     };
     const custom = overrides?.custom(metrics, subjectOf(info));
     return {
@@ -312,7 +324,12 @@ export class IstioStatsFilter implements HttpFilter {
 
   #counter(name: string, standard: Labels, info: StreamInfo): Counter | undefined {
     const labels = this.#labels(name, standard, info);
-    return labels && this.#options.metrics.counter({ name: `istio_${name}`, labels, isLabelledByRequests: true });
+    return labels && this.#options.metrics.counter(this.#description(name, labels));
+  }
+
+  #description(name: string, labels: Labels): MetricDescription {
+    const isAskerFull = this.#kept.isFull || this.#options.overrides?.isFull === true;
+    return { name: `istio_${name}`, labels, isLabelledByRequests: true, isAskerFull };
   }
 
   #resolveMessages(info: StreamInfo, isOverflow: boolean): MessageHandles {
@@ -378,20 +395,4 @@ function at(map: Map<string, Pair>, key: string): Pair {
   if (key === overflowKey) overflow.add(made);
   map.set(ownText(key), made);
   return made;
-}
-
-/** gRPC has 17; what an upstream makes up must not become a series each. */
-const grpcStatusCount = 17;
-const noGrpcStatus = grpcStatusCount;
-const unknownGrpcStatus = grpcStatusCount + 1;
-
-function grpcStatusOf(info: StreamInfo): number {
-  const text = toldGrpcStatus(info, info.response);
-  if (text === undefined) return noGrpcStatus;
-  return /^\d{1,2}$/.test(text) && Number(text) < grpcStatusCount ? Number(text) : unknownGrpcStatus;
-}
-
-function grpcStatusText(status: number): string {
-  if (status === noGrpcStatus) return "";
-  return status === unknownGrpcStatus ? "unknown" : String(status);
 }

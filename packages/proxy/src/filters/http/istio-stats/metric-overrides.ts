@@ -69,6 +69,7 @@ export class MetricOverrides {
   readonly #entries: readonly Entry[];
   readonly #custom: readonly CustomMetric[];
   #values: Map<number, Set<string>> = new Map();
+  #isFull = false;
 
   constructor(config: PluginConfig, node: CelValue, place: Place, problems: Problems) {
     this.#known = new Map([...peerAttributes, ["node", () => node]]);
@@ -80,6 +81,11 @@ export class MetricOverrides {
 
   get isEmpty(): boolean {
     return this.#entries.length === 0 && this.#custom.length === 0;
+  }
+
+  /** A value was `other`, since there were too many of its expression. */
+  get isFull(): boolean {
+    return this.#isFull;
   }
 
   #define({ name, value, type }: MetricDefinition, place: Place, problems: Problems): CustomMetric[] {
@@ -150,7 +156,10 @@ export class MetricOverrides {
     }
     const value = text.length > maxValueCharacters ? text.slice(0, maxValueCharacters) : text;
     if (values.has(value)) return value;
-    if (values.size >= maxValues) return otherValue;
+    if (values.size >= maxValues) {
+      this.#isFull = true;
+      return otherValue;
+    }
     values.add(ownText(value));
     return value;
   }
@@ -158,6 +167,7 @@ export class MetricOverrides {
   /** Makes room, when idle series have gone. */
   forgetValues(): void {
     this.#values = new Map();
+    this.#isFull = false;
   }
 
   /** Undefined: the metric is not kept. `metric` is without `istio_`. */
@@ -178,7 +188,7 @@ export class MetricOverrides {
     return this.#custom.flatMap(({ name, type, value }) => {
       const labels = this.labels(name.slice("istio_".length), {}, subject);
       if (labels === undefined) return [];
-      const description = { name, labels, isLabelledByRequests: true };
+      const description = { name, labels, isLabelledByRequests: true, isAskerFull: this.#isFull };
       const made: Readonly<Record<DefinedType, () => Metric>> = {
         COUNTER: () => metrics.counter(description),
         GAUGE: () => metrics.gauge(description),

@@ -116,7 +116,8 @@ export class IstioTcpStatsFilter implements NetworkFilter {
     const subject = subjectOf(info);
     const counter = (name: string): Counter | undefined => {
       const labels = overrides === undefined ? standard : overrides.labels(name, standard, subject);
-      return labels && metrics.counter({ name: `istio_${name}`, labels, isLabelledByRequests: true });
+      const isAskerFull = overrides?.isFull === true;
+      return labels && metrics.counter({ name: `istio_${name}`, labels, isLabelledByRequests: true, isAskerFull });
     };
     return {
       opened: counter("tcp_connections_opened_total"),
