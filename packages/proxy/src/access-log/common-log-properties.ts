@@ -3,18 +3,12 @@
 import { randomUUID } from "node:crypto";
 import type { ProtobufWriter } from "@tulle/telemetry";
 import { streamPoints } from "../format/time-operators.ts";
+import { accessLogTypes, isIntermediate } from "../http/access-log-type.ts";
 import type { StreamInfo } from "../http/stream-info.ts";
 import { responseFlags } from "../http/response-flags.ts";
 import type { ShownCertificateInfo, TlsInfo } from "../tls/tls-info.ts";
 import { writeFilterMetadata } from "./write-metadata.ts";
 import { utf8Text } from "./utf8-text.ts";
-
-/** AccessLogType of the same file. */
-const accessLogTypes: Readonly<Record<StreamInfo["accessLogType"], number>> = {
-  NotSet: 0,
-  TcpConnectionEnd: 3,
-  DownstreamEnd: 6,
-};
 
 /** By the number of the field that says it. */
 const timesSinceStart: readonly (readonly [field: number, point: (info: StreamInfo) => number])[] = [
@@ -47,6 +41,7 @@ export function writeCommonProperties(writer: ProtobufWriter, field: number, inf
   writeUint(writer, 24, info.attemptCount);
   writeText(writer, 25, info.connectionTerminationDetails);
   writeText(writer, 26, streamIdOf(info));
+  if (isIntermediate(info.accessLogType)) writer.bool(27, true);
   writeText(writer, 28, info.downstreamTransportFailureReason);
   writeUint(writer, 33, accessLogTypes[info.accessLogType]);
   writer.end(start);

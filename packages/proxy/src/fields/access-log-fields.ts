@@ -51,9 +51,9 @@ export const accessLogFields: FieldRows = {
   "envoy.extensions.access_loggers.stream.v3.StderrAccessLog": { used: "log_format" },
   [`${log}.AccessLogFilter`]: {
     used: `status_code_filter duration_filter not_health_check_filter runtime_filter and_filter or_filter header_filter
-      response_flag_filter extension_filter metadata_filter grpc_status_filter traceable_filter`,
-    told: "log_type_filter",
+      response_flag_filter extension_filter metadata_filter grpc_status_filter traceable_filter log_type_filter`,
   },
+  [`${log}.LogTypeFilter`]: "types exclude",
   [`${log}.TraceableFilter`]: "",
   [`${log}.StatusCodeFilter`]: "comparison",
   [`${log}.DurationFilter`]: "comparison",

@@ -8,6 +8,7 @@ import {
 } from "@tulle/xds/envoy/config/accesslog/v3/accesslog_pb";
 import { ExpressionFilterSchema } from "@tulle/xds/envoy/extensions/access_loggers/filters/cel/v3/cel_pb";
 import { compileExpression } from "../cel/compile-expression.ts";
+import { accessLogTypes } from "../http/access-log-type.ts";
 import { grpcStatuses, impliedGrpcStatus } from "../http/grpc-status.ts";
 import type { ResponseHead } from "../http/message.ts";
 import { type ResponseFlag, responseFlags } from "../http/response-flags.ts";
@@ -74,6 +75,11 @@ export function compileLogCondition(
     case "traceableFilter":
       // As Envoy: of all that is traced, what somebody has forced.
       return ({ traceReason }) => traceReason === "service_forced";
+    case "logTypeFilter": {
+      const { types, exclude } = specifier.value;
+      const wanted = new Set<number>(types);
+      return ({ accessLogType }) => wanted.has(accessLogTypes[accessLogType]) !== exclude;
+    }
     case "notHealthCheckFilter":
       // Nothing marks a request as a health check here, so every request passes.
       return () => true;

@@ -26,6 +26,7 @@ import { compileCidr } from "../fields/cidr.ts";
 import { checkResourceSource, initialFetchTimeoutMs } from "../fields/check-resource-source.ts";
 import { checkHeaderText } from "../fields/check-header-text.ts";
 import { compileAccessLog } from "../fields/compile-access-log.ts";
+import { compileIntermediateLogs } from "./intermediate-logs.ts";
 import { compileLocalReplies } from "./compile-local-replies.ts";
 import type { ListenerBuild } from "../listener/listener-build.ts";
 import { buildRouteTable } from "../compile/compile-route-configuration.ts";
@@ -75,6 +76,8 @@ export function compileHttpConnectionManager(
   const accessLogs = message.accessLog.map((log, index) =>
     compileAccessLog(log, scope, place.field("access_log", index), problems),
   );
+  const logs = accessLogs.filter((log) => log !== undefined);
+  const intermediate = compileIntermediateLogs(message, logs, place, problems);
   const isInternalAddress = internalAddresses(message, place, problems);
   const serverName = checkHeaderText(message.serverName, place.field("server_name"), problems);
   const localReplies = place.field("local_reply_config");
@@ -99,7 +102,8 @@ export function compileHttpConnectionManager(
       statisticsObserver(stats, makeListenerRequestStats(scope.metrics, build.statName, message.statPrefix)),
       // Its headers are set before anybody logs them.
       ...(tracing === undefined ? [] : [tracing]),
-      ...accessLogs.filter((log) => log !== undefined).map(accessLogObserver),
+      ...intermediate,
+      ...logs.map(accessLogObserver),
     ]),
     serverName: serverName === "" ? "envoy" : serverName,
     serverHeaderTransformation: serverHeaders[message.serverHeaderTransformation] ?? "overwrite",

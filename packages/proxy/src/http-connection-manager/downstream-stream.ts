@@ -78,7 +78,7 @@ export class DownstreamStream implements FilteredStream, RequestReceiver {
       this.info.downstreamTls = tls;
       this.info.downstreamPeerCertificate = tls.peer;
     }
-    for (const observer of config.observers.start) observer.onStart(this.info);
+    for (const observer of config.observers.start) observer.onStart(this.info, dataPath);
   }
 
   get log(): Logger {
@@ -120,9 +120,6 @@ export class DownstreamStream implements FilteredStream, RequestReceiver {
     if (this.#idleTimeoutMs > 0) this.#connection.watchIdle(this, this.#idleTimeoutMs);
     this.#armDurationTimer();
     if (head.upgrade !== undefined && !this.#mayUpgrade(head.upgrade)) {
-      const action = this.routeMatch?.action;
-      // The route has been found, and the access log tells where it would have led.
-      if (action?.type === "forward") this.info.cluster = action.clusterSlot.current;
       this.sendLocalReply({ status: 403, body: "", details: "upgrade_failed" });
       return;
     }
@@ -150,9 +147,10 @@ export class DownstreamStream implements FilteredStream, RequestReceiver {
     this.info.route = match?.route;
     if (match === undefined) this.info.routelessHost = table?.virtualHostMetadata(this.request.authority);
     const action = match?.action;
-    if (action?.type === "forward" && action.idleTimeoutMs !== undefined) {
-      this.#idleTimeoutMs = action.idleTimeoutMs;
-    }
+    const isForwarded = action?.type === "forward";
+    // Logs tell where a request would have led, whatever becomes of it.
+    this.info.cluster = isForwarded ? action.clusterSlot.current : undefined;
+    if (isForwarded && action.idleTimeoutMs !== undefined) this.#idleTimeoutMs = action.idleTimeoutMs;
   }
 
   #mayUpgrade(protocol: string): boolean {
@@ -217,7 +215,7 @@ export class DownstreamStream implements FilteredStream, RequestReceiver {
     const { flag, details } = downstreamReset(reason);
     this.info.responseFlags |= responseFlags[flag].bit;
     this.info.responseCodeDetails = details;
-    this.#end();
+    this.#end(false);
   }
 
   onRequestError(error: HttpProtocolError): void {
@@ -283,12 +281,12 @@ export class DownstreamStream implements FilteredStream, RequestReceiver {
     const { info } = this;
     const config = this.#config;
     mutateResponseHeaders(response, this.request, config, this.dataPath.clock);
-    for (const observer of config.observers.response) observer.onResponse(info, response);
     this.#responseState = "started";
     this.#lastActivityMs = this.dataPath.turn.nowMs;
     info.responseStartedMs = this.#lastActivityMs;
     info.response = response;
     info.responseCode = response.status;
+    for (const observer of config.observers.response) observer.onResponse(info, response);
     if (!this.#connection.isDraining && this.dataPath.overload.endsConnection(this.dataPath.random)) {
       config.stats.downstreamConnectionsOverloadDisableKeepalive.increment();
       this.#connection.drain();
@@ -333,7 +331,7 @@ export class DownstreamStream implements FilteredStream, RequestReceiver {
     if (flag !== undefined) this.info.responseFlags |= responseFlags[flag].bit;
     this.info.responseCodeDetails = details;
     this.#config.stats.downstreamRequestsLocalReset.increment();
-    this.#end();
+    this.#end(false);
     this.#sender.resetStream("local_reset");
   }
 
@@ -385,13 +383,15 @@ export class DownstreamStream implements FilteredStream, RequestReceiver {
     this.sendLocalReply({ ...reply, status: this.#requestEnded ? 504 : 408 });
   }
 
-  #end(): void {
+  #end(isWhole = true): void {
     this.#responseState = "ended";
     const { dataPath, info } = this;
     this.#connection.unwatchIdle(this);
     if (this.#requestTimer !== undefined) dataPath.timers.disarm(this.#requestTimer);
     if (this.#durationTimer !== undefined) dataPath.timers.disarm(this.#durationTimer);
-    info.durationMs = dataPath.turn.nowMs - info.startMonotonicMs;
+    const { nowMs } = dataPath.turn;
+    if (isWhole) info.responseEndedMs = nowMs;
+    info.durationMs = nowMs - info.startMonotonicMs;
     this.#filters.complete();
     for (const observer of this.#config.observers.end) observer.onEnd(info);
   }

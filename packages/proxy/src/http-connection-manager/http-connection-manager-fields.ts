@@ -16,7 +16,7 @@ const managerFields: FieldRows = {
       request_headers_timeout drain_timeout access_log use_remote_address xff_num_trusted_hops skip_xff_append via
       generate_request_id preserve_external_request_id always_set_request_id_in_response upgrade_configs normalize_path
       merge_slashes path_with_escaped_slashes_action strip_matching_host_port strip_any_host_port
-      http2_protocol_options access_log_options request_id_extension
+      http2_protocol_options access_log_options access_log_flush_interval flush_access_log_on_new_request request_id_extension
       tracing forward_client_cert_details set_current_client_cert_details internal_address_config
       http1_safe_max_connection_duration local_reply_config`,
     harmless: {
@@ -26,7 +26,6 @@ const managerFields: FieldRows = {
       record_route_resolution_stats: "statistics only",
       drain_timeout_jitter: "spreads closing connections",
     },
-    warned: { access_log_flush_interval: "streams are logged once, at their end" },
   },
   "envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager.SetCurrentClientCertDetails": {
     used: "subject cert chain dns uri",
@@ -42,13 +41,8 @@ const managerFields: FieldRows = {
   "envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager.UpgradeConfig": {
     used: "upgrade_type enabled",
   },
-  "envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager.HcmAccessLogOptions": {
-    used: "",
-    warned: {
-      access_log_flush_interval: "streams are logged once, at their end",
-      flush_log_on_tunnel_successfully_established: "tunnels are logged once, at their end",
-    },
-  },
+  "envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager.HcmAccessLogOptions":
+    "access_log_flush_interval flush_access_log_on_new_request flush_log_on_tunnel_successfully_established",
   "envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager.InternalAddressConfig": {
     used: "cidr_ranges",
     harmless: { unix_sockets: "listeners have IP addresses" },

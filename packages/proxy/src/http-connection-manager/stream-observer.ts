@@ -2,6 +2,7 @@
 // observers only look.
 import type { ResponseHead } from "../http/message.ts";
 import type { ResponseFlag } from "../http/response-flags.ts";
+import type { DataPath } from "../worker/data-path.ts";
 import type { StreamInfo } from "../http/stream-info.ts";
 
 /** How a try ended. */
@@ -19,7 +20,7 @@ export interface TryEnd {
 /** Hooks are called once each, those of tries once a try. They must not throw. */
 export interface StreamObserver {
   /** It has begun; of the client's connection all is known, of the request nothing. */
-  onStart?(info: StreamInfo): void;
+  onStart?(info: StreamInfo, dataPath: DataPath): void;
   /** Before the filters: `info.route` is the request's, undefined = none fits. Filters may still change both. */
   onRoute?(info: StreamInfo): void;
   /**
@@ -29,7 +30,7 @@ export interface StreamObserver {
   onTry?(info: StreamInfo): void;
   /** That try has ended without an answer for the client: another follows, or an answer of our own. */
   onTryEnd?(info: StreamInfo, end: TryEnd): void;
-  /** The head is about to go to the client; its headers may still be set. */
+  /** The head, `info.response`, is about to go to the client; its headers may still be set. */
   onResponse?(info: StreamInfo, response: ResponseHead): void;
   /** It has ended in whatever way; `info` is complete. */
   onEnd?(info: StreamInfo): void;

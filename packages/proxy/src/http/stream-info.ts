@@ -6,6 +6,7 @@ import type { TlsInfo } from "../tls/tls-info.ts";
 import type { Route } from "../route/route-table.ts";
 import type { ActiveSpan, TraceReason } from "../tracing/active-span.ts";
 import type { UpstreamConnection } from "../upstream/pooled-connection.ts";
+import type { AccessLogType } from "./access-log-type.ts";
 import type { GrpcMessages } from "./grpc-messages.ts";
 import type { HeaderMap } from "./header-map.ts";
 import type { Protocol, RequestHead, ResponseHead } from "./message.ts";
@@ -44,7 +45,7 @@ export class StreamInfo {
   /** Where there is no request: what the connection speaks, undefined = nobody here has looked. */
   connectionProtocol: Protocol | undefined = undefined;
   /** Envoy: `%ACCESS_LOG_TYPE%`. */
-  accessLogType: "DownstreamEnd" | "TcpConnectionEnd" | "NotSet" = "DownstreamEnd";
+  accessLogType: AccessLogType = "DownstreamEnd";
 
   /** Where the client's connection came in. */
   listener: ListenerFacts | undefined = undefined;
@@ -102,12 +103,13 @@ export class StreamInfo {
   /** From start to the end of the stream; set just before the completion hooks run. */
   durationMs = 0;
   /**
-   * Points in time of the monotonic clock; -1 = not reached. The client's request is complete, and its answer begins;
-   * of the last try: the connection was asked for and came up, the request began to leave, and the answer's head, its
-   * body and its end came.
+   * Points in time of the monotonic clock; -1 = not reached. The client's request is complete, its answer begins, and
+   * has left as a whole; of the last try: the connection was asked for and came up, the request began to leave, and the
+   * answer's head, its body and its end came.
    */
   requestEndedMs = -1;
   responseStartedMs = -1;
+  responseEndedMs = -1;
   upstreamConnectStartedMs = -1;
   upstreamConnectedMs = -1;
   upstreamRequestStartedMs = -1;

@@ -8,13 +8,14 @@ import type { StreamResetReason } from "../../../codec/stream-codec.ts";
 import type { DownstreamConnection, DownstreamConnectionOptions } from "../../../listener/downstream-connection.ts";
 import { CallbackTimer } from "../../../worker/timer-wheel.ts";
 import { type ResponseFlag, responseFlags } from "../../../http/response-flags.ts";
+import type { AccessLogType } from "../../../http/access-log-type.ts";
 import type { StreamInfo } from "../../../http/stream-info.ts";
 import type { Slot } from "../../../runtime/slot.ts";
 import { resetSocket } from "../../../upstream/reset-socket.ts";
 import { TcpConnection, type TcpConnectionOwner } from "../../../upstream/tcp-connection.ts";
 import { connectionStreamInfo } from "../connection-stream-info.ts";
 import type { TcpProxySettings } from "./tcp-proxy-settings.ts";
-import { endSession, reportSession } from "./tcp-session-account.ts";
+import { endSession, logSession, reportSession } from "./tcp-session-account.ts";
 
 /**
  * - `connecting`: the client is not read; a host is being tried.
@@ -34,6 +35,8 @@ export class TcpProxyConnection implements DownstreamConnection, TcpConnectionOw
   readonly #idleTimer = new CallbackTimer(() => this.#onIdleTimer());
   readonly #durationTimer = new CallbackTimer(() => this.#onMaxDuration());
   readonly #reportTimer = new CallbackTimer(() => this.#report("continues"));
+  /** Undefined where it is logged at its end alone. */
+  readonly #logTimer: CallbackTimer | undefined;
   #state: State = "connecting";
   #cluster: Cluster | undefined = undefined;
   #upstream: TcpConnection | undefined = undefined;
@@ -55,6 +58,8 @@ export class TcpProxyConnection implements DownstreamConnection, TcpConnectionOw
     this.#options = options;
     this.#info = connectionStreamInfo(info, dataPath.clock.wallMs(), turn.nowMs);
     this.#clusterSlot = settings.chooseCluster(info);
+    const isPeriodic = settings.logFlush.intervalMs > 0;
+    this.#logTimer = isPeriodic ? new CallbackTimer(() => this.#logAgain()) : undefined;
     settings.stats.connectionsTotal.increment();
     const socket = options.openSocket((chunk) => turn.run(() => this.#onClientData(chunk)));
     this.#socket = socket;
@@ -67,6 +72,8 @@ export class TcpProxyConnection implements DownstreamConnection, TcpConnectionOw
     });
     socket.on("close", () => turn.run(() => this.#onClientGone()));
     this.#armMaxDuration();
+    this.#armLogTimer();
+    if (settings.logFlush.onStart) this.#log("TcpConnectionStart");
     dataPath.connectionLog.debug("new tcp proxy session", { connection: info.id, remote: info.remoteAddress });
     turn.run(() => this.#connect());
   }
@@ -151,6 +158,7 @@ export class TcpProxyConnection implements DownstreamConnection, TcpConnectionOw
     this.#touch();
     this.#armIdleTimer(this.#settings.idleTimeoutMs);
     this.#report("opened");
+    if (this.#settings.logFlush.onConnected) this.#log("TcpUpstreamConnected");
     for (const chunk of this.#early.splice(0)) this.#upstream!.write(chunk);
     if (this.#clientHasEnded) this.#upstream!.end();
     this.#readIfThereIsRoom();
@@ -282,12 +290,28 @@ export class TcpProxyConnection implements DownstreamConnection, TcpConnectionOw
     if (againAfterMs !== undefined) timers.arm(this.#reportTimer, againAfterMs, turn.nowMs);
   }
 
+  #log(type: AccessLogType): void {
+    logSession(this.#settings, this.#options, this.#info, type);
+  }
+
+  #armLogTimer(): void {
+    if (this.#logTimer === undefined) return;
+    const { timers, turn } = this.#options.dataPath;
+    timers.arm(this.#logTimer, this.#settings.logFlush.intervalMs, turn.nowMs);
+  }
+
+  #logAgain(): void {
+    this.#log("TcpPeriodic");
+    this.#armLogTimer();
+  }
+
   // The end
 
   #onClientGone(): void {
     const { dataPath, info, onClosed } = this.#options;
     dataPath.timers.disarm(this.#durationTimer);
     dataPath.timers.disarm(this.#reportTimer);
+    if (this.#logTimer !== undefined) dataPath.timers.disarm(this.#logTimer);
     endSession(this.#settings, this.#options, this.#info);
     dataPath.connectionLog.debug("closed", { connection: info.id });
     this.#leaveHost();

@@ -9,15 +9,15 @@ import { sharedFields } from "../../../fields/shared-fields.ts";
 const tcpProxyFields: FieldRows = {
   "envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy": {
     used: `stat_prefix cluster weighted_clusters idle_timeout access_log max_connect_attempts
+      access_log_options access_log_flush_interval flush_access_log_on_connected
       max_downstream_connection_duration max_downstream_connection_duration_jitter_percentage`,
     harmless: { hash_policy: "read only by hashing load balancers, which are refused by themselves" },
     warned: {
       metadata_match: "every host of the cluster is taken, since there are no subsets of hosts",
-      access_log_options: "connections are logged once, at their end",
-      access_log_flush_interval: "connections are logged once, at their end",
-      flush_access_log_on_connected: "connections are logged once, at their end",
     },
   },
+  "envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy.TcpAccessLogOptions":
+    "access_log_flush_interval flush_access_log_on_connected flush_access_log_on_start",
   "envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy.WeightedCluster": { used: "clusters" },
   "envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy.WeightedCluster.ClusterWeight": {
     used: "name weight",

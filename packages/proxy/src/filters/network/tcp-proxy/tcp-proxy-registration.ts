@@ -7,14 +7,15 @@ import {
 import type { Cluster } from "../../../cluster/cluster.ts";
 import { compileAccessLog } from "../../../fields/compile-access-log.ts";
 import { durationMs } from "../../../fields/duration.ts";
-import type { Place } from "../../../fields/problems.ts";
+import { compileFlushInterval } from "../../../fields/compile-flush-interval.ts";
+import type { Place, Problems } from "../../../fields/problems.ts";
 import { decodeTypedConfig } from "../../../fields/typed-config.ts";
 import type { ConnectionInfo } from "../../../listener/connection-info.ts";
 import type { Slot } from "../../../runtime/slot.ts";
 import type { NetworkFilterBuild, NetworkFilterRegistration } from "../network-filter-registration.ts";
 import { perConnectionClusterKey } from "../per-connection-cluster.ts";
 import { TcpProxy } from "./tcp-proxy.ts";
-import type { TcpProxySettings } from "./tcp-proxy-settings.ts";
+import type { TcpLogFlush, TcpProxySettings } from "./tcp-proxy-settings.ts";
 import { makeTcpProxyStats } from "./tcp-proxy-stats.ts";
 import { tcpProxyMessage } from "./tcp-proxy-fields.ts";
 
@@ -41,6 +42,7 @@ function compileTcpProxy(message: TcpProxyMessage, build: NetworkFilterBuild): T
   const accessLogs = message.accessLog.map((log, index) =>
     compileAccessLog(log, scope, place.field("access_log", index), problems),
   );
+  const logFlush = compileLogFlush(message, place, problems);
   if (problems.hasErrors) return undefined;
   const settings: TcpProxySettings = {
     statPrefix,
@@ -50,9 +52,23 @@ function compileTcpProxy(message: TcpProxyMessage, build: NetworkFilterBuild): T
     maxDurationJitterPercent: jitter?.value ?? 0,
     maxConnectAttempts,
     accessLogs: accessLogs.filter((log) => log !== undefined),
+    logFlush,
     stats: makeTcpProxyStats(scope.metrics, statPrefix),
   };
   return new TcpProxy(settings);
+}
+
+function compileLogFlush(message: TcpProxyMessage, place: Place, problems: Problems): TcpLogFlush {
+  const { accessLogOptions: options } = message;
+  const intervalMs = compileFlushInterval(message, place, problems);
+  if (options !== undefined && message.flushAccessLogOnConnected) {
+    problems.error(place, "Only one of flush_access_log_on_connected or access_log_options can be specified.");
+  }
+  return {
+    intervalMs,
+    onStart: options?.flushAccessLogOnStart ?? false,
+    onConnected: options?.flushAccessLogOnConnected ?? message.flushAccessLogOnConnected,
+  };
 }
 
 type ChooseCluster = TcpProxySettings["chooseCluster"];

@@ -5,6 +5,13 @@ import type { AccessLog } from "../../../access-log/access-log.ts";
 import type { Slot } from "../../../runtime/slot.ts";
 import type { TcpProxyStats } from "./tcp-proxy-stats.ts";
 
+export interface TcpLogFlush {
+  /** 0 = none. */
+  readonly intervalMs: number;
+  readonly onStart: boolean;
+  readonly onConnected: boolean;
+}
+
 export interface TcpProxySettings {
   readonly statPrefix: string;
   /** Asked once for each connection; undefined where a name that the connection brought is no cluster's. */
@@ -17,5 +24,7 @@ export interface TcpProxySettings {
   readonly maxDurationJitterPercent: number;
   readonly maxConnectAttempts: number;
   readonly accessLogs: readonly AccessLog[];
+  /** When they are written before the end. */
+  readonly logFlush: TcpLogFlush;
   readonly stats: TcpProxyStats;
 }

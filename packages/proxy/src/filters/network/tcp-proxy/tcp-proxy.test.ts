@@ -55,6 +55,7 @@ async function runTcpProxy(t: TestContext, cluster: Cluster, options: ProxyOptio
           void log.push(`${connectionFlagsText(responseFlags)} ${bytesReceived}/${bytesSent} ${attemptCount}`),
       },
     ],
+    logFlush: { intervalMs: 0, onStart: false, onConnected: false },
     stats: makeTcpProxyStats(new MetricRegistry(), "test"),
     ...overrides,
   };

@@ -2,6 +2,7 @@
 // end.
 import type { DownstreamConnectionOptions } from "../../../listener/downstream-connection.ts";
 import type { TcpPhase, UnopenedConnection } from "../../../listener/network-filter.ts";
+import type { AccessLogType } from "../../../http/access-log-type.ts";
 import type { StreamInfo } from "../../../http/stream-info.ts";
 import { connectionStreamInfo } from "../connection-stream-info.ts";
 import type { TcpProxySettings } from "./tcp-proxy-settings.ts";
@@ -26,11 +27,23 @@ export function reportSession(
   return intervalMs;
 }
 
+/** While it lasts, or at its end. */
+export function logSession(
+  settings: TcpProxySettings,
+  { dataPath }: SessionOptions,
+  info: StreamInfo,
+  type: AccessLogType,
+): void {
+  info.accessLogType = type;
+  info.durationMs = dataPath.turn.nowMs - info.startMonotonicMs;
+  for (const log of settings.accessLogs) log.log(info);
+}
+
 export function endSession(settings: TcpProxySettings, options: SessionOptions, info: StreamInfo): void {
   info.durationMs = options.dataPath.turn.nowMs - info.startMonotonicMs;
   info.connectionTerminationDetails = options.info.terminationDetails;
   reportSession(options, info, "closed");
-  for (const log of settings.accessLogs) log.log(info);
+  logSession(settings, options, info, "TcpConnectionEnd");
 }
 
 /** A connection that a filter of the chain has closed before it came here counts as one all the same. */
