@@ -17,10 +17,16 @@ const counts = (requests: number, failed = 0, ms?: number): VersionCounts => ({
         ]),
 });
 const none = counts(0);
-const seen = (canary: VersionCounts, stable = none, canaryItself = none, atCluster = none): TrafficCounts => ({
+const seen = (
+  canary: VersionCounts,
+  stable = none,
+  canaryItself = none,
+  atCluster = none,
+  stableAtCluster = none,
+): TrafficCounts => ({
   source: { canary, stable },
   destination: { canary: canaryItself, stable: none },
-  cluster: { canary: atCluster, stable: none },
+  cluster: { canary: atCluster, stable: stableAtCluster },
 });
 const base = { name: "m", interval: "1s", count: 1, failureLimit: 0, minRequests: 10 };
 const rate: RolloutMetric = { ...base, successRate: {}, thresholdRange: { min: 99 } };
@@ -67,11 +73,32 @@ const rows: readonly {
     text: /seen by clients' clusters/,
   },
   {
-    name: "a cluster has seen more, but somebody has Istio's metrics",
+    name: "clusters have seen more, as they do of requests on their way, and the proxies most",
     metric: rate,
-    counts: seen(none, none, counts(1), counts(10, 5)),
+    counts: seen(none, none, counts(5), counts(10, 5)),
     expected: "waiting",
-    text: /^1 of 10/,
+    text: /^5 of 10/,
+  },
+  {
+    name: "few of many clients have Istio's metrics",
+    metric: rate,
+    counts: seen(counts(4), none, none, counts(10, 5)),
+    expected: "bad",
+    text: /seen by clients' clusters/,
+  },
+  {
+    name: "the canary alone has Istio's metrics, and is compared",
+    metric: beside,
+    counts: seen(none, none, counts(10, 5), counts(10, 5), counts(10)),
+    expected: "bad",
+    text: /beside the stable version's 100 %\)$/,
+  },
+  {
+    name: "nobody has seen the stable version",
+    metric: beside,
+    counts: seen(none, none, counts(10, 5), none, none),
+    expected: "waiting",
+    text: /0 of 10 requests to the stable version/,
   },
   {
     name: "no worse than the stable version, which is not good itself",

@@ -17,7 +17,7 @@ const seenBy: Readonly<Record<Reporter, string>> = {
 
 /** By the requests of one measurement. */
 export function judgeTraffic(metric: RolloutMetric, counts: TrafficCounts): Verdict {
-  const reporter = bestReporter(counts);
+  const reporter = bestReporter(metric, counts);
   const { stable, canary } = counts[reporter];
   const { minRequests, stableTolerance } = metric;
   if (canary.requests < minRequests) {
@@ -43,12 +43,20 @@ export function judgeTraffic(metric: RolloutMetric, counts: TrafficCounts): Verd
 
 /**
  * Clients see more than the version does (connections that fail), but not every client's proxy counts: a stock Envoy
- * has no filter for it. Whoever saw more requests knows better; where nobody counts, Envoy's own statistics do.
+ * has no filter for it. Whoever saw more requests knows better, of both versions where they are compared. Envoy's own
+ * statistics know less of each request: they count where the others have seen less than half, as in a mesh where most
+ * clients, or the version's own proxies, are stock Envoys.
  */
-function bestReporter({ source, destination }: TrafficCounts): Reporter {
-  const [clients, versions] = [source.canary.requests, destination.canary.requests];
-  if (clients === 0 && versions === 0) return "cluster";
-  return clients >= versions ? "source" : "destination";
+function bestReporter({ stableTolerance }: RolloutMetric, counts: TrafficCounts): Reporter {
+  const seen = (reporter: Reporter): number => {
+    const { stable, canary } = counts[reporter];
+    return stableTolerance === undefined ? canary.requests : Math.min(canary.requests, stable.requests);
+  };
+  const better = seen("source") >= seen("destination") ? "source" : "destination";
+  if (seen("cluster") > 2 * seen(better)) return "cluster";
+  if (seen(better) > 0) return better;
+  // Nothing to compare by: whoever saw the canary at all says what there is too little of.
+  return counts.source.canary.requests >= counts.destination.canary.requests ? "source" : "destination";
 }
 
 /** By the number that a query gave. */
