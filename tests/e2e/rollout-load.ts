@@ -10,6 +10,7 @@ export class RolloutLoad implements AsyncDisposable {
   readonly #shop: ShopInstance;
   readonly #done: Promise<unknown>;
   #isOver = false;
+  #period = 0;
   isPaused = false;
   v1 = 0;
   v2 = 0;
@@ -26,8 +27,9 @@ export class RolloutLoad implements AsyncDisposable {
     return this.v1 + this.v2 + this.byFault + this.failed.length;
   }
 
-  /** From now on. */
+  /** From now on: what is under way counts no more, unless it fails. */
   forget(): void {
+    this.#period += 1;
     this.v1 = this.v2 = this.byFault = 0;
   }
 
@@ -40,11 +42,13 @@ export class RolloutLoad implements AsyncDisposable {
     while (!this.#isOver) {
       await pause(betweenMs);
       if (this.isPaused) continue;
+      const period = this.#period;
       try {
         const { status, body } = await this.#shop.get("/api/catalog/items/1");
+        if (status === 200 && period !== this.#period) continue;
         if (status === 200 && body.includes('"imageUrl"')) this.v2 += 1;
         else if (status === 200) this.v1 += 1;
-        else if (status === 500 && body.includes("blowup")) this.byFault += 1;
+        else if (status === 500 && body.includes("blowup")) this.byFault += period === this.#period ? 1 : 0;
         else this.failed.push(`${status} ${body.slice(0, 200)}`);
       } catch (error) {
         this.failed.push(String(error));

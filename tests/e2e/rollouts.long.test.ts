@@ -4,15 +4,13 @@ import assert from "node:assert/strict";
 import { readFile, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { after, before, describe, test } from "node:test";
-import { endpoints, type RolloutView } from "@tulle/config/api";
+import type { RolloutView } from "@tulle/config/api";
 import { envoyPath } from "../tools/envoy-path.ts";
 import { waitFor } from "../tools/processes.ts";
 import { Prometheus } from "../tools/prometheus.ts";
 import { temporaryFolder } from "../tools/temporary-folder.ts";
-import { RolloutLoad } from "./rollout-load.ts";
-import { httpRequest, ShopInstance, type ShopOptions } from "./shop-instance.ts";
-
-const key = { namespace: "shop", name: "catalog" };
+import { RolloutStage } from "./rollout-stage.ts";
+import type { ShopOptions } from "./shop-instance.ts";
 
 /** Two weights with an analysis behind each. */
 const rollout = (metric: string): string => `
@@ -40,98 +38,10 @@ const strict =
 /** A proxy that is killed fails some requests, which say nothing of the version. */
 const lenient = strict.replace("min: 95", "min: 1");
 
-class Stage implements AsyncDisposable {
-  readonly shop: ShopInstance;
-  readonly load: RolloutLoad;
-
-  private constructor(shop: ShopInstance) {
-    this.shop = shop;
-    this.load = new RolloutLoad(shop);
-  }
-
-  static async start(options: ShopOptions = {}): Promise<Stage> {
-    return new Stage(await ShopInstance.start({ without: ["productpage.yaml"], ...options }));
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.load[Symbol.asyncDispose]();
-    await this.shop[Symbol.asyncDispose]();
-  }
-
-  /** A new one in the place of the last. */
-  async begin(text: string): Promise<void> {
-    const file = path.join(this.shop.folder, "..", "rollout.yaml");
-    await writeFile(file, text);
-    await this.shop.tulle("delete", "rollout", "catalog", "-n", "shop");
-    await this.shop.mustTulle("apply", "-f", file);
-    this.load.failed.length = 0;
-    await this.shop.api().call(endpoints.steerRollout, { ...key, action: "start" });
-  }
-
-  view(): Promise<RolloutView> {
-    return this.shop.api().call(endpoints.rollout, key);
-  }
-
-  /** The control plane may be away. */
-  until(what: string, isSo: (view: RolloutView) => boolean): Promise<RolloutView> {
-    return waitFor(
-      async () => {
-        const view = await this.view().catch(() => undefined);
-        return view !== undefined && isSo(view) && view;
-      },
-      { what, intervalMs: 20, details: () => this.shop.up.output().slice(-2000) },
-    );
-  }
-
-  async fault(active: boolean): Promise<void> {
-    const { app } = await this.shop.pod("catalog-v2");
-    const body = JSON.stringify({ active, type: "500", percentage: 100 });
-    await httpRequest(`http://${app!.address}:${app!.port}/blowup`, { method: "POST", body });
-  }
-
-  async kill(process_: string): Promise<void> {
-    const killed = (await this.shop.processes()).get(process_);
-    assert.ok(killed, process_);
-    process.kill(killed, "SIGKILL");
-    await waitFor(
-      async () => {
-        const now = (await this.shop.processes()).get(process_);
-        return now !== undefined && now !== killed;
-      },
-      { what: `${process_} to be started again` },
-    );
-  }
-
-  async killProxyOf(prefix: string): Promise<void> {
-    await this.kill(`${(await this.shop.pod(prefix)).name} proxy`);
-  }
-
-  /** Every pod is there, and its proxy has what is newest. */
-  async isWhole(): Promise<void> {
-    await waitFor(
-      async () => {
-        const pods = await this.shop.pods();
-        return pods.every(({ ready }) => ready) && (await this.shop.syncRows()).length === pods.length;
-      },
-      { what: "all pods and their proxies", details: () => this.shop.up.output().slice(-2000) },
-    );
-    await this.shop.waitForSync();
-  }
-
-  /** So many answers, all of one version, and nothing that failed. */
-  async onlyFrom(version: "v1" | "v2"): Promise<void> {
-    await this.isWhole();
-    const { load } = this;
-    load.forget();
-    await waitFor(() => load[version] >= 50, { what: `answers of ${version}` });
-    assert.deepEqual([load.v1 > 0, load.v2 > 0, load.byFault], [version === "v1", version === "v2", 0]);
-  }
-}
-
 describe("a roll-out goes on", () => {
-  let stage: Stage;
+  let stage: RolloutStage;
   before(async () => {
-    stage = await Stage.start();
+    stage = await RolloutStage.start();
   });
   after(() => stage[Symbol.asyncDispose]());
   const nothingFailed = (): void => assert.equal(stage.load.failed.length, 0, stage.load.failed.slice(0, 3).join("\n"));
@@ -224,7 +134,7 @@ for (const [name, options, seenBy] of [
   ["everywhere: its own statistics count", { args: ["--proxy", "envoy"] }, "clients' clusters"],
 ] as const) {
   test(`a stock Envoy ${name}`, async () => {
-    await using stage = await Stage.start({ ...options, env: { TULLE_ENVOY: await envoyPath() } });
+    await using stage = await RolloutStage.start({ ...options, env: { TULLE_ENVOY: await envoyPath() } });
     await stage.fault(true);
     await stage.begin(rollout(strict));
     const aborted = await stage.until("an end", ({ endedAt }) => endedAt !== undefined);
@@ -275,7 +185,7 @@ spec:
 `;
 
 test("a preview that a real Prometheus judges, the switch and the way back", async () => {
-  await using stage = await Stage.start();
+  await using stage = await RolloutStage.start();
   const { shop, load } = stage;
   const config = path.join(temporaryFolder("prometheus-config-"), "prometheus.yml");
   const printed = await shop.mustTulle("x", "prometheus-config");
@@ -323,11 +233,10 @@ test("a preview that a real Prometheus judges, the switch and the way back", asy
   assert.deepEqual([shown.phase, shown.weight], ["Paused", 0]);
   assert.match((await preview()).body, /"imageUrl"/);
   assert.deepEqual([load.v2, load.byFault], [0, 0], "nobody else saw it");
-  const act = (action: "promote" | "abort") => shop.api().call(endpoints.steerRollout, { ...key, action });
-  await act("promote");
+  await stage.act("promote");
   await stage.until("the old version to be kept", ({ message }) => message.startsWith("pauses for"));
   await stage.onlyFrom("v2");
-  await act("abort");
+  await stage.act("abort");
   await stage.until("the way back", ({ phase }) => phase === "Aborted");
   await stage.onlyFrom("v1");
   assert.equal(load.failed.length, 0, load.failed.slice(0, 3).join("\n"));
