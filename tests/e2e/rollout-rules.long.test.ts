@@ -71,9 +71,9 @@ describe("a roll-out is led", () => {
       const resumed = stage.act("resume").catch(() => undefined);
       await stage.kill("control-plane");
       await resumed;
-      const after = await stage.until("the control plane once more", ({ phase }) => phase !== "Idle");
-      assert.ok(after.step >= step, `${after.step} after ${step}`);
-      if (after.step === step) await stage.act("resume");
+      const later = await stage.until("the control plane once more", ({ phase }) => phase !== "Idle");
+      assert.ok(later.step >= step, `${later.step} after ${step}`);
+      if (later.step === step) await stage.act("resume");
     }
     await stage.until("the end", ({ phase }) => phase === "Completed");
     await stage.onlyFrom("v2");

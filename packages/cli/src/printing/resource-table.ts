@@ -1,5 +1,6 @@
 // Resources as a table for people: the columns of each kind, in one place.
 import { kindDefinitions, secretKeys, type Kind, type MeshResource, type Pod, type ResourceOf } from "@tulle/config";
+import type { ResourceStatus } from "@tulle/config/api";
 import { ageText } from "./age-text.ts";
 import { formatFitting } from "./format-table.ts";
 
@@ -100,8 +101,15 @@ const columns: Columns = {
     { title: "CLIENT", isWide: true, value: ({ spec }) => spec.clientID },
   ],
   Rollout: [
+    { title: "PHASE", value: (rollout) => stateOf(rollout)?.phase ?? "<unknown>" },
+    { title: "WEIGHT", value: (rollout) => `${stateOf(rollout)?.weight ?? 0} %` },
+    { title: "STEP", value: (rollout) => stepOf(stateOf(rollout)) },
     { title: "HOST", value: ({ spec }) => spec.host },
-    { title: "STRATEGY", value: ({ spec }) => (spec.strategy.canary === undefined ? "blueGreen" : "canary") },
+    {
+      title: "STRATEGY",
+      isWide: true,
+      value: ({ spec }) => (spec.strategy.canary === undefined ? "blueGreen" : "canary"),
+    },
     { title: "STABLE", value: ({ spec }) => spec.stable.subset ?? labels(spec.stable.labels) },
     { title: "CANARY", value: ({ spec }) => spec.canary.subset ?? labels(spec.canary.labels) },
   ],
@@ -138,6 +146,16 @@ export function resourceTable(
     resources.map((resource) => shown.map(({ value }) => value(resource))),
     { columns: options.columns, gaps: [3, 2], title: shown.findIndex(({ title }) => title === "NAME") },
   );
+}
+
+/** Where the control plane says that it stands. */
+function stateOf(rollout: ResourceOf<"Rollout">): ResourceStatus["rollout"] {
+  return (rollout as { readonly status?: ResourceStatus }).status?.rollout;
+}
+
+/** Steps that are done, of how many. */
+function stepOf(state: ResourceStatus["rollout"]): string {
+  return state === undefined ? "<unknown>" : `${state.step}/${state.steps.length}`;
 }
 
 function join(values: readonly string[]): string {

@@ -1,8 +1,10 @@
 // Roll-outs over HTTP: where they stand, and a person's word to them.
 import { fixedPart, type RolloutAction, rolloutActions, type RolloutView } from "@tulle/config/api";
 import { rolloutEndpoints } from "@tulle/config/api";
-import { type RolloutController, RolloutRefused } from "../rollouts/rollout-controller.ts";
+import { type Asked, RolloutRefused } from "../rollouts/asked.ts";
+import type { RolloutController } from "../rollouts/rollout-controller.ts";
 import { ApiFailure } from "./api-failure.ts";
+import { changeAuthor } from "./change-author.ts";
 import type { ApiRequest, Handlers, JsonReply } from "./routes.ts";
 
 type Rollouts = Pick<RolloutController, "act" | "view" | "views">;
@@ -19,19 +21,20 @@ export function rolloutRoutes(rollouts: Rollouts): Handlers<typeof rolloutEndpoi
   };
 }
 
-async function steer(rollouts: Rollouts, { path, query }: ApiRequest): Promise<JsonReply<RolloutView>> {
+async function steer(rollouts: Rollouts, request: ApiRequest): Promise<JsonReply<RolloutView>> {
+  const { path, query } = request;
   const [namespace = "", name = "", word, ...rest] = segments(path);
   const action = rolloutActions.find((each) => each === word);
   if (action === undefined || rest.length > 0)
     throw new ApiFailure(404, `a roll-out can be asked to ${rolloutActions.join(", ")}`);
   reply(rollouts, namespace, name);
-  await act(rollouts, namespace, name, action, query.get("full") === "true");
+  await act(rollouts, namespace, name, action, { by: changeAuthor(request), isFull: query.get("full") === "true" });
   return reply(rollouts, namespace, name);
 }
 
-async function act(rollouts: Rollouts, namespace: string, name: string, action: RolloutAction, isFull: boolean) {
+async function act(rollouts: Rollouts, namespace: string, name: string, action: RolloutAction, asked: Asked) {
   try {
-    await rollouts.act(namespace, name, action, isFull);
+    await rollouts.act(namespace, name, action, asked);
   } catch (error) {
     throw error instanceof RolloutRefused ? new ApiFailure(409, error.message) : error;
   }

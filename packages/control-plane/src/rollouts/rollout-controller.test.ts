@@ -7,7 +7,8 @@ import { loadText, MemoryStore, type MeshResource } from "@tulle/config";
 import { buildEndpoints } from "../snapshot/build-endpoints.ts";
 import { writtenRoutes } from "../snapshot/build-snapshot.ts";
 import type { QueryResult } from "./query-prometheus.ts";
-import { RolloutController, RolloutRefused } from "./rollout-controller.ts";
+import { RolloutRefused } from "./asked.ts";
+import { RolloutController } from "./rollout-controller.ts";
 import type { RolloutState } from "./rollout-machine.ts";
 import { openSavedRollouts } from "./saved-rollouts.ts";
 
@@ -124,7 +125,7 @@ class World {
   }
 
   async act(...[action, isFull]: [Parameters<RolloutController["act"]>[2], boolean?]): Promise<void> {
-    await this.controller.act("shop", "catalog", action, isFull);
+    await this.controller.act("shop", "catalog", action, { by: "ann", isFull: isFull ?? false });
     await this.settle();
   }
 

@@ -12,6 +12,7 @@ import { frozenReason } from "./freeze.ts";
 import { type EvidenceSources, type MeasuredTraffic, RolloutEvidence } from "./rollout-evidence.ts";
 import * as machine from "./rollout-machine.ts";
 import type { ActiveMetric, RolloutState } from "./rollout-machine.ts";
+import { type Asked, RolloutRefused } from "./asked.ts";
 import { rolloutPlan } from "./rollout-plan.ts";
 import { keyOfEntry, measureAnew, newEntry, type RolloutEntry, sameText } from "./rollout-entry.ts";
 import * as target from "./rollout-target.ts";
@@ -40,11 +41,6 @@ export interface RolloutControllerOptions {
   readonly log: Logger;
 }
 
-/** Why a person's word is not followed. */
-export class RolloutRefused extends Error {
-  override readonly name = "RolloutRefused";
-}
-
 export class RolloutController {
   readonly #options: RolloutControllerOptions;
   readonly #entries = new Map<string, RolloutEntry>();
@@ -60,8 +56,10 @@ export class RolloutController {
   constructor(options: RolloutControllerOptions) {
     this.#options = options;
     // One that is not there any more was deleted, or forgotten: another of its name begins at its own beginning.
-    for (const rollout of options.store.list("Rollout"))
-      this.#entry(rollout).state = options.saved.saved.get(keyOf(rollout));
+    for (const rollout of options.store.list("Rollout")) {
+      const saved = options.saved.saved.get(keyOf(rollout));
+      this.#entry(rollout).state = saved && machine.notAfter(saved, options.clock.nowMs());
+    }
     this.#overlays = this.#currentOverlays();
     this.#unwatch = options.store.watch((changes) => {
       const touched = changes.flatMap(({ type, resource }) =>
@@ -102,11 +100,11 @@ export class RolloutController {
   }
 
   /** @throws {RolloutRefused} where it cannot be done now */
-  async act(namespace: string, name: string, action: RolloutAction, isFull = false): Promise<void> {
+  async act(namespace: string, name: string, action: RolloutAction, asked: Asked): Promise<void> {
     await this.#enqueue(async () => {
       const entry = this.#entries.get(`${namespace}/${name}`);
       if (entry === undefined) throw new RolloutRefused(`there is no Rollout ${namespace}/${name}`);
-      const next = this.#asked(entry, action, isFull);
+      const next = this.#asked(entry, action, asked);
       if (action === "start") {
         measureAnew(entry);
         entry.workloads.clear();
@@ -129,30 +127,30 @@ export class RolloutController {
     await this.#work;
   }
 
-  #asked(entry: RolloutEntry, action: RolloutAction, isFull: boolean): RolloutState {
+  #asked(entry: RolloutEntry, action: RolloutAction, { by, isFull = false }: Asked): RolloutState {
     const { clock } = this.#options;
     const { state, resource } = entry;
     const nowMs = clock.nowMs();
-    if (action === "start") return this.#start(entry, resource, nowMs);
+    if (action === "start") return this.#start(entry, resource, by, nowMs);
     if (state === undefined) throw new RolloutRefused("it has not been started");
     if (state.outcome !== "running") throw new RolloutRefused(`it has ${state.outcome}: start begins anew`);
     switch (action) {
       case "pause":
-        return machine.paused(state, nowMs);
+        return machine.paused(state, by, nowMs);
       case "resume":
-        return machine.resumed(state, rolloutPlan(state.spec), nowMs);
+        return machine.resumed(state, rolloutPlan(state.spec), by, nowMs);
       case "abort":
-        return machine.aborted(state, "by a person", nowMs);
+        return machine.aborted(state, `by ${by}`, nowMs);
       case "promote": {
         const { problem, frozen, noPods } = this.#conditions(entry, state);
         const obstacle = problem ?? frozen ?? noPods;
         if (obstacle !== undefined) throw new RolloutRefused(`it cannot go on: ${obstacle}`);
-        return machine.promoted(state, rolloutPlan(state.spec), isFull, nowMs);
+        return machine.promoted(state, rolloutPlan(state.spec), { isFull, by }, nowMs);
       }
     }
   }
 
-  #start(entry: RolloutEntry, { spec }: Rollout, nowMs: number): RolloutState {
+  #start(entry: RolloutEntry, { spec }: Rollout, by: string, nowMs: number): RolloutState {
     const { state } = entry;
     if (state?.outcome === "running") throw new RolloutRefused("it runs already: abort it first");
     if (state?.outcome === "completed" && sameText(state.spec, spec)) {
@@ -167,7 +165,7 @@ export class RolloutController {
       all: store.list("Rollout"),
     });
     if (problem !== undefined) throw new RolloutRefused(`it cannot start: ${problem}`);
-    return machine.started(spec, state, nowMs);
+    return machine.started(spec, state, by, nowMs);
   }
 
   #view(entry: RolloutEntry): RolloutView {

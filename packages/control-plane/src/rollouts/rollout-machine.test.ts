@@ -33,10 +33,12 @@ const judge =
   (verdict: typeof good, index = 0): NonNullable<Event["act"]> =>
   (state, plan, nowMs) =>
     machine.judged(state, machine.activeMetrics(state, plan)[index]!, verdict, nowMs);
-const pause: Event["act"] = (state, _plan, nowMs) => machine.paused(state, nowMs);
-const resume: Event["act"] = (state, plan, nowMs) => machine.resumed(state, plan, nowMs);
-const promote: Event["act"] = (state, plan, nowMs) => machine.promoted(state, plan, false, nowMs);
-const promoteFully: Event["act"] = (state, plan, nowMs) => machine.promoted(state, plan, true, nowMs);
+const pause: Event["act"] = (state, _plan, nowMs) => machine.paused(state, "ann", nowMs);
+const resume: Event["act"] = (state, plan, nowMs) => machine.resumed(state, plan, "ann", nowMs);
+const promote: Event["act"] = (state, plan, nowMs) =>
+  machine.promoted(state, plan, { isFull: false, by: "ann" }, nowMs);
+const promoteFully: Event["act"] = (state, plan, nowMs) =>
+  machine.promoted(state, plan, { isFull: true, by: "ann" }, nowMs);
 const abort: Event["act"] = (state, _plan, nowMs) => machine.aborted(state, "by a person", nowMs);
 
 const rows: readonly {
@@ -280,7 +282,7 @@ for (const { name, strategy, events = [], expected, waits } of rows) {
     const spec = specOf(strategy);
     const plan = rolloutPlan(spec);
     let nowMs = 1;
-    let went = machine.advance(machine.started(spec, undefined, nowMs), plan, {}, nowMs);
+    let went = machine.advance(machine.started(spec, undefined, "ann", nowMs), plan, {}, nowMs);
     for (const { atMs = nowMs, conditions = {}, act } of events) {
       nowMs = atMs + 1;
       const state = act === undefined ? went.state : act(went.state, plan, nowMs);
@@ -295,11 +297,31 @@ for (const { name, strategy, events = [], expected, waits } of rows) {
 
 test("the history is bounded, and goes on over a new start", () => {
   const spec = specOf(canary("{ setWeight: 1 }, { pause: {} }"));
-  let state = machine.started(spec, undefined, 1);
-  for (let index = 0; index < 200; index += 1) state = machine.paused({ ...state, isPaused: false }, index);
+  let state = machine.started(spec, undefined, "ann", 1);
+  for (let index = 0; index < 200; index += 1) state = machine.paused({ ...state, isPaused: false }, "ann", index);
   assert.equal(state.history.length, machine.maxHistory);
-  const again = machine.started(spec, state, 2);
+  const again = machine.started(spec, state, "ann", 2);
   assert.equal(again.revision, 2);
   assert.equal(again.history.length, machine.maxHistory);
-  assert.equal(again.history.at(-1)?.text, "started (revision 2)");
+  assert.equal(again.history.at(-1)?.text, "started by ann (revision 2)");
+});
+
+test("a clock that was set back while nobody ran makes no pause longer, and no old measurement a new one", () => {
+  const spec = specOf(
+    canary(
+      "{ setWeight: 10 }, { pause: { duration: 10s } }, { setWeight: 50 }",
+      `, analysis: { metrics: [${rate()}] }`,
+    ),
+  );
+  const plan = rolloutPlan(spec);
+  const ahead = 1_000_000_000;
+  const begun = machine.advance(machine.started(spec, undefined, "ann", ahead), plan, {}, ahead);
+  const measured = judge(good)(begun.state, plan, ahead + 1);
+  const back = machine.notAfter(measured, 1);
+  assert.match(machine.advance(back, plan, {}, 2).wait?.message ?? "", /pauses for 10 s more/);
+  const over = machine.advance(back, plan, {}, 10_001);
+  assert.match(over.wait?.message ?? "", /measures rate before it goes on/);
+  assert.equal(over.state.weight, 10);
+  const went = machine.advance(judge(good)(over.state, plan, 10_002), plan, {}, 10_002);
+  assert.equal(went.state.weight, 50);
 });

@@ -76,7 +76,7 @@ export function metricKey(place: Place, { name }: RolloutMetric): string {
   return `${place}/${name}`;
 }
 
-export function started(spec: RolloutSpec, before: RolloutState | undefined, nowMs: number): RolloutState {
+export function started(spec: RolloutSpec, before: RolloutState | undefined, by: string, nowMs: number): RolloutState {
   const revision = (before?.revision ?? 0) + 1;
   return withEntry(
     {
@@ -92,8 +92,28 @@ export function started(spec: RolloutSpec, before: RolloutState | undefined, now
       history: before?.history ?? [],
     },
     nowMs,
-    `started (revision ${revision})`,
+    `started by ${by} (revision ${revision})`,
   );
+}
+
+/**
+ * As an earlier process left it, whose clock may have been ahead: nothing of it happened later than now. A pause is as
+ * long as it says at the most, and what was measured before the clock was set back is measured once more.
+ */
+export function notAfter(state: RolloutState, nowMs: number): RolloutState {
+  const { raisedAtMs, measured } = state;
+  const past = (atMs: number): number => Math.min(atMs, nowMs);
+  const progress = Object.entries(measured).map(([key, { last, ...counts }]): [string, MetricProgress] => [
+    key,
+    last === undefined ? counts : { ...counts, last: { ...last, atMs: past(last.atMs) } },
+  ]);
+  return {
+    ...state,
+    startedAtMs: past(state.startedAtMs),
+    stepBeganAtMs: past(state.stepBeganAtMs),
+    ...(raisedAtMs === undefined ? {} : { raisedAtMs: past(raisedAtMs) }),
+    measured: Object.fromEntries(progress),
+  };
 }
 
 /** Takes every step that is done; what it waits for then, undefined once it has ended. */
@@ -205,25 +225,30 @@ export function judged(
   return withEntry(next, nowMs, `${metric.name} was bad, ${progress.bad} of ${metric.failureLimit} borne: ${text}`);
 }
 
-export function paused(state: RolloutState, nowMs: number): RolloutState {
-  return state.isPaused ? state : withEntry({ ...state, isPaused: true }, nowMs, "paused by a person");
+export function paused(state: RolloutState, by: string, nowMs: number): RolloutState {
+  return state.isPaused ? state : withEntry({ ...state, isPaused: true }, nowMs, `paused by ${by}`);
 }
 
 /** Ends a person's pause, and that of the step where it waits for a person. */
-export function resumed(state: RolloutState, plan: RolloutPlan, nowMs: number): RolloutState {
+export function resumed(state: RolloutState, plan: RolloutPlan, by: string, nowMs: number): RolloutState {
   const step = plan.steps[state.step];
-  const going = withEntry({ ...state, isPaused: false }, nowMs, "resumed by a person");
+  const going = withEntry({ ...state, isPaused: false }, nowMs, `resumed by ${by}`);
   const waits = step?.type === "pause" && step.durationMs === undefined && !state.isPaused;
   return waits ? pastStep(going, step, nowMs) : going;
 }
 
 /** Passes over the step where it stands; or over all that are left. */
-export function promoted(state: RolloutState, plan: RolloutPlan, isFull: boolean, nowMs: number): RolloutState {
+export function promoted(
+  state: RolloutState,
+  plan: RolloutPlan,
+  { isFull, by }: { readonly isFull: boolean; readonly by: string },
+  nowMs: number,
+): RolloutState {
   const step = plan.steps[state.step];
   const going = withEntry(
     { ...state, isPaused: false },
     nowMs,
-    isFull ? "promoted by a person, past all steps" : "promoted by a person",
+    isFull ? `promoted by ${by}, past all steps` : `promoted by ${by}`,
   );
   if (isFull || step === undefined) return completed(going, nowMs);
   return pastStep(going, step, nowMs);

@@ -31,7 +31,7 @@ async function open() {
 test("what was saved is there again, for its owner alone", async () => {
   const { saved } = await open();
   assert.equal(saved.saved.size, 0);
-  const state = started(spec, undefined, 5);
+  const state = started(spec, undefined, "ann", 5);
   await saved.save(new Map([["shop/a", state]]));
   const again = await open();
   assert.deepEqual(again.saved.saved.get("shop/a"), state);
@@ -39,13 +39,18 @@ test("what was saved is there again, for its owner alone", async () => {
   assert.equal((await stat(path.join(folder, "rollouts.json"))).mode & 0o777, 0o600);
 });
 
-const state = started(spec, undefined, 5);
+const state = started(spec, undefined, "ann", 5);
 const damaged: readonly { readonly name: string; readonly text: string }[] = [
   { name: "empty", text: "" },
   { name: "cut short", text: '{"shop/a":{' },
   { name: "another document", text: '{"shop/a":1}' },
   { name: "a spec that is none", text: JSON.stringify({ "shop/a": { ...state, spec: { host: "a" } } }) },
   { name: "no such outcome", text: JSON.stringify({ "shop/a": { ...state, outcome: "paused" } }) },
+  { name: "nothing measured", text: JSON.stringify({ "shop/a": { ...state, measured: null } }) },
+  {
+    name: "a measurement that is none",
+    text: JSON.stringify({ "shop/a": { ...state, measured: { "step/a": null } } }),
+  },
   { name: "no weight", text: JSON.stringify({ "shop/a": { ...state, weight: "20" } }) },
 ];
 

@@ -40,7 +40,7 @@ const outcomes: ReadonlySet<unknown> = new Set(["running", "completed", "aborted
 
 /** The spec is checked as any manifest is; the rest is of our own making, and was written in one step. */
 function savedState(value: unknown): RolloutState | undefined {
-  if (typeof value !== "object" || value === null || !("spec" in value)) return undefined;
+  if (!isObject(value) || !("spec" in value)) return undefined;
   const document = {
     apiVersion: "rollouts.tulle.io/v1alpha1",
     kind: "Rollout",
@@ -52,7 +52,12 @@ function savedState(value: unknown): RolloutState | undefined {
   const isWhole =
     outcomes.has(state.outcome) &&
     [state.revision, state.step, state.stepBeganAtMs, state.startedAtMs, state.weight].every(Number.isFinite) &&
-    typeof state.measured === "object" &&
+    isObject(state.measured) &&
+    Object.values(state.measured).every(isObject) &&
     Array.isArray(state.history);
   return resource?.kind === "Rollout" && isWhole ? { ...state, spec: resource.spec } : undefined;
+}
+
+function isObject(value: unknown): value is object {
+  return typeof value === "object" && value !== null;
 }
