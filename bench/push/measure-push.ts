@@ -4,8 +4,7 @@ import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { envoyPath } from "../../tests/tools/envoy-path.ts";
-import { freePorts, type StartedProcess, startProcess, waitFor } from "../../tests/tools/processes.ts";
+import { freePorts, type StartedProcess, startProcess } from "../../tests/tools/processes.ts";
 import { runCommand } from "../../tests/tools/run-command.ts";
 import { backend, socketAddress } from "../one-proxy/bootstrap.ts";
 import { startBackend } from "../one-proxy/backend.ts";
@@ -14,19 +13,15 @@ import { markdownTable } from "../measure/markdown-table.ts";
 import { median } from "../measure/median.ts";
 import { onCore } from "../measure/on-core.ts";
 import type { ScenarioOptions, ScenarioResult } from "../scenario.ts";
+import { loadCore, requestsPerSecond, startLoad, startProxy, windowOf } from "./loaded-proxy.ts";
 import type { Window } from "./steady-load.ts";
 
-const proxyCore = 0;
-const loadCore = 1;
-const requestsPerSecond = 2000;
 /** A p99 of a few hundred requests would be the worst pause of anything on the machine. */
 const windowFactor = 1.5;
 /** A proxy sees many pushes in its life; in the first few, V8 also compiles the code that takes them up. */
 const warmUps = 10;
 const warmUpIntervalMs = 500;
-const loadProgram = path.join(import.meta.dirname, "steady-load.ts");
 const senderProgram = path.join(import.meta.dirname, "push-sender.ts");
-const cli = path.resolve(import.meta.dirname, "../../packages/cli/bin/tulle.mjs");
 
 interface Round {
   readonly quiet: Window;
@@ -99,19 +94,8 @@ async function start(options: StartOptions, stack: AsyncDisposableStack): Promis
   await sender.waitForOutput(/^serves /m, { timeoutMs: 60_000 });
   const bootstrap = path.join(folder, "bootstrap.json");
   await writeFile(bootstrap, JSON.stringify(bootstrapOf(adminPort!, backendPort, xdsPath)));
-  const [command, args] =
-    name === "Tulle"
-      ? [process.execPath, [cli, "proxy", "-c", bootstrap, "--concurrency", "1", "-l", "warning"]]
-      : [await envoyPath(), ["-c", bootstrap, "--concurrency", "1", "--disable-hot-restart", "-l", "warning"]];
-  const proxy = stack.use(await startProcess(...onCore(proxyCore, command, args), { name }));
-  const url = `http://127.0.0.1:${listenPort}/api/catalog`;
-  await waitFor(async () => (await fetch(url)).ok, {
-    what: `${name} to answer`,
-    timeoutMs: 30_000,
-    details: () => proxy.output(),
-  });
-  const loadArgs = [loadProgram, listenPort, requestsPerSecond, windowMs].map(String);
-  const load = stack.use(await startProcess(...onCore(loadCore, process.execPath, loadArgs), { name: "load" }));
+  await startProxy(name, bootstrap, listenPort!, stack);
+  const load = stack.use(await startLoad(listenPort!, windowMs));
   return { name, load, sender };
 }
 
@@ -138,11 +122,6 @@ async function measureOnce({ load, sender }: Running, round: number): Promise<Ro
   const applied = pushRoutes(sender, warmUps + round);
   const pushed = await windowOf(load, 2 * round + 1);
   return { quiet, pushed, appliedMs: await applied };
-}
-
-async function windowOf(load: StartedProcess, number: number): Promise<Window> {
-  const [, json] = await load.waitForOutput(new RegExp(`^window ${number} (\\{.*\\})$`, "m"), { timeoutMs: 60_000 });
-  return JSON.parse(json!) as Window;
 }
 
 function bootstrapOf(adminPort: number, backendPort: number, xdsPath: string): unknown {

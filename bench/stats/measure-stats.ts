@@ -3,29 +3,23 @@
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { envoyPath } from "../../tests/tools/envoy-path.ts";
-import { freePorts, type StartedProcess, startProcess, waitFor } from "../../tests/tools/processes.ts";
+import { freePorts, type StartedProcess } from "../../tests/tools/processes.ts";
 import { runCommand } from "../../tests/tools/run-command.ts";
 import { backend, bootstrapYaml } from "../one-proxy/bootstrap.ts";
 import { startBackend } from "../one-proxy/backend.ts";
 import { http1Request } from "../one-proxy/work.ts";
 import { markdownTable } from "../measure/markdown-table.ts";
 import { median } from "../measure/median.ts";
-import { onCore } from "../measure/on-core.ts";
+import { loadCore, requestsPerSecond, startLoad, startProxy, windowOf } from "../push/loaded-proxy.ts";
 import type { Window } from "../push/steady-load.ts";
 import type { ScenarioOptions, ScenarioResult } from "../scenario.ts";
 import { parse } from "yaml";
 
-const proxyCore = 0;
-const loadCore = 1;
-const requestsPerSecond = 2000;
 const series = 10_000;
 /** Prometheus asks each fifteen seconds; in a window of six there would be none. */
 const scrapeIntervalMs = 1000;
 /** V8 compiles the code of a page in its first scrapes. */
 const warmUps = 5;
-const loadProgram = path.resolve(import.meta.dirname, "../push/steady-load.ts");
-const cli = path.resolve(import.meta.dirname, "../../packages/cli/bin/tulle.mjs");
 
 interface Round {
   readonly quiet: Window;
@@ -95,9 +89,7 @@ async function measureProxy(
   await using stack = new AsyncDisposableStack();
   const running = await start(name, folder, backendPort, clusters, stack);
   for (let scrape = 0; scrape < warmUps; scrape++) await scrapeOnce(running);
-  const windowMs = options.seconds * 1000;
-  const loadArgs = [loadProgram, running.listenPort, requestsPerSecond, windowMs].map(String);
-  const load = stack.use(await startProcess(...onCore(loadCore, process.execPath, loadArgs), { name: "load" }));
+  const load = stack.use(await startLoad(running.listenPort, options.seconds * 1000));
   await windowOf(load, 0);
   const rounds: Round[] = [];
   for (let round = 1; round <= options.rounds; round++) {
@@ -136,11 +128,6 @@ async function scrapeOnce({ url }: Running): Promise<number> {
   return performance.now() - startMs;
 }
 
-async function windowOf(load: StartedProcess, number: number): Promise<Window> {
-  const [, json] = await load.waitForOutput(new RegExp(`^window ${number} (\\{.*\\})$`, "m"), { timeoutMs: 60_000 });
-  return JSON.parse(json!) as Window;
-}
-
 async function start(
   name: string,
   folder: string,
@@ -158,16 +145,7 @@ async function start(
   }
   const bootstrap = path.join(folder, "bootstrap.json");
   await writeFile(bootstrap, JSON.stringify(document));
-  const [command, args] =
-    name === "Tulle"
-      ? [process.execPath, [cli, "proxy", "-c", bootstrap, "--concurrency", "1", "-l", "warning"]]
-      : [await envoyPath(), ["-c", bootstrap, "--concurrency", "1", "--disable-hot-restart", "-l", "error"]];
-  const proxy = stack.use(await startProcess(...onCore(proxyCore, command, args), { name }));
-  await waitFor(async () => (await fetch(`http://127.0.0.1:${listenPort}/api/catalog`)).ok, {
-    what: `${name} to answer`,
-    timeoutMs: 30_000,
-    details: () => proxy.output(),
-  });
+  const proxy = await startProxy(name, bootstrap, listenPort, stack);
   return { url: `http://127.0.0.1:${adminPort}/stats/prometheus`, listenPort, process: proxy };
 }
 

@@ -6,7 +6,7 @@ import { after, before, test } from "node:test";
 import { fromBinary, toJson } from "@bufbuild/protobuf";
 import { ExportLogsServiceRequestSchema } from "@tulle/xds/opentelemetry/proto/collector/logs/v1/logs_service_pb";
 import { waitFor } from "../../../../tests/tools/processes.ts";
-import { extension, http2Options, loopback, router, staticCluster } from "../testing/envoy-json.ts";
+import { connectionManager, extension, http2Options, loopback, staticCluster } from "../testing/envoy-json.ts";
 import { countersOf, type Side, type Sides, startSides } from "../testing/parity-pair.ts";
 import { type CollectorAnswer, TraceCollector } from "../testing/trace-collector.ts";
 
@@ -51,22 +51,11 @@ const loggers: readonly object[] = [
 ];
 
 function bootstrap(port: number): string {
-  const manager = {
-    "@type": extension("filters.network.http_connection_manager.v3.HttpConnectionManager"),
-    stat_prefix: "main",
-    route_config: {
-      virtual_hosts: [
-        {
-          name: "all",
-          domains: ["*"],
-          routes: [
-            { name: "gone", match: { path: "/gone" }, direct_response: { status: 410 } },
-            { name: "rest", match: { prefix: "/" }, route: { cluster: "app" } },
-          ],
-        },
-      ],
-    },
-    http_filters: [router],
+  const routes = [
+    { name: "gone", match: { path: "/gone" }, direct_response: { status: 410 } },
+    { name: "rest", match: { prefix: "/" }, route: { cluster: "app" } },
+  ];
+  const manager = connectionManager(routes, {
     access_log: loggers.map((logger) => ({
       name: "otel",
       typed_config: {
@@ -74,7 +63,7 @@ function bootstrap(port: number): string {
         ...logger,
       },
     })),
-  };
+  });
   const filters = [{ name: "envoy.filters.network.http_connection_manager", typed_config: manager }];
   return JSON.stringify({
     node: { id: "the node", cluster: "its cluster", locality: { zone: "its zone" } },

@@ -8,7 +8,7 @@ import path from "node:path";
 import { after, before, describe, test } from "node:test";
 import { waitFor } from "../../../../tests/tools/processes.ts";
 import { countersOf, type Side, startEnvoy, startOurs } from "../testing/parity-pair.ts";
-import { extension, fileAccessLog, loopback, router } from "../testing/envoy-json.ts";
+import { connectionManager, extension, fileAccessLog, loopback } from "../testing/envoy-json.ts";
 
 const memory = {
   name: "memory",
@@ -34,21 +34,10 @@ const overloads: Readonly<Record<string, object>> = {
 };
 
 function bootstrap(logPath: string, overload: object): string {
-  const manager = {
-    "@type": extension("filters.network.http_connection_manager.v3.HttpConnectionManager"),
-    stat_prefix: "main",
-    route_config: {
-      virtual_hosts: [
-        {
-          name: "all",
-          domains: ["*"],
-          routes: [{ match: { prefix: "/" }, direct_response: { status: 200, body: { inline_string: "ok" } } }],
-        },
-      ],
-    },
-    http_filters: [router],
+  const routes = [{ match: { prefix: "/" }, direct_response: { status: 200, body: { inline_string: "ok" } } }];
+  const manager = connectionManager(routes, {
     access_log: [fileAccessLog(logPath, "%RESPONSE_CODE% %RESPONSE_FLAGS% %RESPONSE_CODE_DETAILS%\n")],
-  };
+  });
   const at = loopback(0);
   return JSON.stringify({
     admin: { address: at },

@@ -39,3 +39,14 @@ export const http2Options: object = {
     explicit_http_config: { http2_protocol_options: {} },
   },
 };
+
+/** Takes requests for every host; no filter but the router, unless `more` says so. */
+export function connectionManager(routes: readonly object[], more: object = {}): object {
+  return {
+    "@type": extension("filters.network.http_connection_manager.v3.HttpConnectionManager"),
+    stat_prefix: "main",
+    route_config: { virtual_hosts: [{ name: "all", domains: ["*"], routes }] },
+    http_filters: [router],
+    ...more,
+  };
+}
