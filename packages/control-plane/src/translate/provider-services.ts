@@ -1,26 +1,18 @@
 // How proxies reach what traces and logs go to: a Service of the mesh by its cluster like any other (mutual TLS,
 // identity), a host outside by a cluster of its own, which looks it up in DNS.
-import { create, type MessageInitShape } from "@bufbuild/protobuf";
-import type { ProviderHeader } from "@tulle/config";
-import {
-  type Cluster,
-  Cluster_DiscoveryType,
-  Cluster_DnsLookupFamily,
-  ClusterSchema,
-} from "@tulle/xds/envoy/config/cluster/v3/cluster_pb";
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import { parseDuration, type ProviderHeader } from "@tulle/config";
+import type { Cluster } from "@tulle/xds/envoy/config/cluster/v3/cluster_pb";
 import { HeaderValueOption_HeaderAppendAction } from "@tulle/xds/envoy/config/core/v3/base_pb";
 import type { GrpcServiceSchema } from "@tulle/xds/envoy/config/core/v3/grpc_service_pb";
 import type { HttpServiceSchema } from "@tulle/xds/envoy/config/core/v3/http_service_pb";
-import { parseDuration } from "@tulle/config";
 import type { OutsideTarget } from "../scope/workload-telemetry.ts";
 import type { ProviderTarget } from "../snapshot/telemetry.ts";
-import { durationOfMs, socketAddress } from "./messages.ts";
+import { durationOfMs } from "./messages.ts";
 import { outboundClusterName, withPort } from "../names/resource-names.ts";
-import { fromAnyAddress, publicTls } from "./token-clusters.ts";
-import { upstreamTlsSocket } from "./tls-context.ts";
+import { outsideCluster } from "./outside-cluster.ts";
 import { protocolOptions } from "./upstream-protocol.ts";
 
-const connectTimeoutMs = 10_000;
 /** Istio's, where the provider says nothing. */
 const defaultTimeout = "5s";
 /** Whoever is outside and listens there speaks TLS. */
@@ -67,23 +59,12 @@ function headersOf(headers: readonly ProviderHeader[]): { readonly key: string; 
 }
 
 /** Of a host outside the mesh. */
-export function outsideCluster(target: OutsideTarget): Cluster {
+export function providerCluster(target: OutsideTarget): Cluster {
   const { host, port, protocol } = target;
-  const name = clusterOf(target);
-  const address = socketAddress(host, port);
-  return create(ClusterSchema, {
-    name,
-    clusterDiscoveryType: { case: "type", value: Cluster_DiscoveryType.STRICT_DNS },
-    dnsLookupFamily: Cluster_DnsLookupFamily.V4_PREFERRED,
-    connectTimeout: durationOfMs(connectTimeoutMs),
-    typedExtensionProtocolOptions: protocolOptions(protocol === "grpc" ? "http2" : "http1", {}),
-    loadAssignment: {
-      clusterName: name,
-      endpoints: [{ lbEndpoints: [{ hostIdentifier: { case: "endpoint", value: { address, hostname: host } } }] }],
-    },
-    ...(port === tlsPort
-      ? { transportSocket: upstreamTlsSocket(publicTls(host, protocol === "grpc" ? ["h2"] : [])) }
-      : {}),
-    upstreamBindConfig: fromAnyAddress,
+  return outsideCluster(clusterOf(target), {
+    host,
+    port,
+    tls: port === tlsPort ? { alpnProtocols: protocol === "grpc" ? ["h2"] : [] } : undefined,
+    protocolOptions: protocolOptions(protocol === "grpc" ? "http2" : "http1", {}),
   });
 }

@@ -19,6 +19,7 @@ import { circuitBreakers, clusterLimits, commonHttpOptions, defaultConnectTimeou
 import { adsConfigSource, configReference, durationOfMs, istioMetadata, pack, socketAddress } from "./messages.ts";
 import { type PortTrafficPolicy, portTrafficPolicy } from "../scope/port-traffic-policy.ts";
 import type { OutboundCluster } from "./outbound-clusters.ts";
+import { fromAnyAddress } from "./outside-cluster.ts";
 import { http2Options, protocolOptions, upstreamProtocol } from "./upstream-protocol.ts";
 import { type ClusterContext, upstreamTls } from "./upstream-tls.ts";
 import {
@@ -144,10 +145,7 @@ export function translatePassthrough(): Cluster {
     lbPolicy: Cluster_LbPolicy.CLUSTER_PROVIDED,
     connectTimeout: durationOfMs(defaultConnectTimeoutMs),
     circuitBreakers: circuitBreakers({}),
-    upstreamBindConfig: {
-      sourceAddress: { address: "0.0.0.0", portSpecifier: { case: "portValue", value: 0 } },
-      extraSourceAddresses: [{ address: { address: "::", portSpecifier: { case: "portValue", value: 0 } } }],
-    },
+    upstreamBindConfig: fromAnyAddress,
   });
 }
 

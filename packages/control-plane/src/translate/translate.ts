@@ -17,7 +17,7 @@ import { type OutboundCluster, outboundClusters } from "./outbound-clusters.ts";
 import { translateGatewayRoutes } from "./translate-gateway-routes.ts";
 import { translateGatewayListeners } from "./translate-gateway-listeners.ts";
 import { translateInboundListener, translateOutboundListener } from "./translate-listeners.ts";
-import { outsideCluster } from "./provider-services.ts";
+import { providerCluster } from "./provider-services.ts";
 import { tokenClusters } from "./token-clusters.ts";
 import { translateSniCluster } from "./sni-clusters.ts";
 import { translateSidecarRoutes } from "./translate-sidecar-routes.ts";
@@ -66,7 +66,7 @@ export function translateOwn(section: OwnSection): OwnResources {
   if (section.type === "router") {
     const listeners = translateGatewayListeners(section);
     return {
-      clusters: outsideClusters(section),
+      clusters: providerClusters(section),
       listeners: listeners.map((each) => encodeResource(ListenerSchema, each)),
     };
   }
@@ -79,15 +79,15 @@ export function translateOwn(section: OwnSection): OwnResources {
   return {
     clusters: [
       ...inbound.map((port) => encodeResource(ClusterSchema, translateInboundCluster(section, port))),
-      ...outsideClusters(section),
+      ...providerClusters(section),
     ],
     listeners: listeners.map((each) => encodeResource(ListenerSchema, each)),
   };
 }
 
 /** Of hosts outside the mesh that traces and logs go to. */
-function outsideClusters({ telemetry }: OwnSection): readonly EncodedResource[] {
-  return (telemetry?.outside ?? []).map((target) => encodeResource(ClusterSchema, outsideCluster(target)));
+function providerClusters({ telemetry }: OwnSection): readonly EncodedResource[] {
+  return (telemetry?.outside ?? []).map((target) => encodeResource(ClusterSchema, providerCluster(target)));
 }
 
 export function byName(resources: readonly EncodedResource[]): ResourceMap {
