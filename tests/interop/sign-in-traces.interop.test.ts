@@ -1,5 +1,5 @@
-// A person signs in to the whole shop, whose proxies and own servers all write spans to a real Jaeger: each visit is one
-// tree from the gateway to the authorization server and back, and nobody's secret stands in any of it.
+// A person signs in to the whole shop, whose proxies and own servers all write spans to a real Jaeger: each visit is
+// one tree from the gateway to the authorization server and back, and nobody's secret stands in any of it.
 import assert from "node:assert/strict";
 import { readFile, writeFile } from "node:fs/promises";
 import path from "node:path";

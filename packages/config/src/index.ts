@@ -121,7 +121,7 @@ export type {
 } from "./mesh-config/telemetry-providers.ts";
 export { jsonLogFormat } from "./mesh-config/telemetry-settings.ts";
 export { expressionProblem } from "./rules/cel-expression.ts";
-export { withoutSecretQueries } from "./rules/log-format.ts";
+export { formatProblem, withoutSecretQueries } from "./rules/log-format.ts";
 export { gatewayNameLabel, targetGateways } from "./rules/telemetry-targets.ts";
 export { defaultRedactedParameters, meshConfigFields } from "./mesh-config/mesh-config.ts";
 export { serverCredentialNames, usableCipherSuites } from "./kinds/gateway-tls.ts";

@@ -10,13 +10,30 @@ const refused: readonly (readonly [string, RegExp])[] = [
   ["%REQ%", /needs a name/],
   ["%REQ()%", /needs a name/],
   ["%PROTOCOL(a)%", /takes nothing/],
+  ["%COALESCE%", /needs a name/],
+  ["%COALESCE(a)%", /is written with/],
+  ['%COALESCE({"operators":[]})%', /is written with/],
+  ['%COALESCE({"operators":[1]})%', /is written with/],
+  ['%COALESCE({"operators":["PROTOCOL","PROTOCO"]})%', /did you mean %PROTOCOL%/],
+  ['%COALESCE({"operators":[{"command":"REQ_WITHOUT_QUERY","param":":path"}]})%', /cannot hold/],
 ];
 
 for (const [text, problem] of refused) {
   test(`refused: ${text}`, () => assert.match(formatProblem(text) ?? "", problem));
 }
 
-const taken = ["", "100%%", "%REQ(X-A?B):12%", "%START_TIME(%Y)%", "%CEL(size(request.path))%", "%PATH(NQ:ORIG)%"];
+const taken = [
+  "",
+  "100%%",
+  "%REQ(X-A?B):12%",
+  "%START_TIME(%Y)%",
+  "%CEL(size(request.path))%",
+  "%TYPED_CEL(size(request.path))%",
+  "%PATH(NQ:ORIG)%",
+  "%QUERY_PARAMS% %QUERY_PARAMS(ORIG)%",
+  "%TRACE_ID% %SPAN_ID% %LISTENER_NAME%",
+  '%COALESCE({"operators":["SPAN_ID",{"command":"REQ","param":"X-A"}]}):9%',
+];
 
 for (const text of taken) {
   test(`taken: ${text}`, () => assert.equal(formatProblem(text), undefined));
@@ -28,6 +45,13 @@ const redacted: readonly (readonly [string, string])[] = [
   ["%REQ(X-A?:path)%", "%REQ_WITHOUT_QUERY(X-A?:path)%"],
   ["%PATH% %PATH(WQ:PATH)%", "%REQ_WITHOUT_QUERY(X-ENVOY-ORIGINAL-PATH?:PATH)% %REQ_WITHOUT_QUERY(:PATH)%"],
   ["%QUERY_PARAM(Code)% %QUERY_PARAM(page)%", "redacted %QUERY_PARAM(page)%"],
+  ["%QUERY_PARAMS% %QUERY_PARAMS(ORIG):9%", "redacted redacted"],
+  ['%COALESCE({"operators":["SPAN_ID","PROTOCOL"]})%', '%COALESCE({"operators":["SPAN_ID","PROTOCOL"]})%'],
+  [
+    '%COALESCE({"operators":["PATH","QUERY_PARAMS",{"command":"REQ","param":":path"},"PROTOCOL"]}):9%',
+    '%COALESCE({"operators":["PROTOCOL"]}):9%',
+  ],
+  ['%COALESCE({"operators":[{"command":"QUERY_PARAM","param":"code"}]})%', "redacted"],
   ["%PATH(NQ)% %REQ(USER-AGENT)% %RESP(LOCATION)%", "%PATH(NQ)% %REQ(USER-AGENT)% %RESP(LOCATION)%"],
 ];
 

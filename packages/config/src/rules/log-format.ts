@@ -21,10 +21,11 @@ const byteCounts = (side: string): readonly string[] =>
 const operators: ReadonlyMap<string, Inputs> = new Map<string, Inputs>([
   ...words(
     `REQ RESP TRAILER REQUEST_HEADER RESPONSE_HEADER RESPONSE_TRAILER REQ_WITHOUT_QUERY QUERY_PARAM DYNAMIC_METADATA
-    CLUSTER_METADATA UPSTREAM_METADATA METADATA FILTER_STATE UPSTREAM_FILTER_STATE ENVIRONMENT COMMON_DURATION CEL`,
+    CLUSTER_METADATA UPSTREAM_METADATA METADATA FILTER_STATE UPSTREAM_FILTER_STATE ENVIRONMENT COMMON_DURATION CEL
+    TYPED_CEL COALESCE`,
   ).map((name) => [name, "needed"] as const),
   ...words(
-    `START_TIME START_TIME_LOCAL EMIT_TIME EMIT_TIME_LOCAL GRPC_STATUS PATH DOWNSTREAM_PEER_CERT_V_START
+    `START_TIME START_TIME_LOCAL EMIT_TIME EMIT_TIME_LOCAL GRPC_STATUS PATH QUERY_PARAMS DOWNSTREAM_PEER_CERT_V_START
     DOWNSTREAM_PEER_CERT_V_END UPSTREAM_PEER_CERT_V_START UPSTREAM_PEER_CERT_V_END`,
   ).map((name) => [name, "possible"] as const),
   ...[
@@ -33,8 +34,8 @@ const operators: ReadonlyMap<string, Inputs> = new Map<string, Inputs>([
       REQUEST_HEADERS_BYTES RESPONSE_HEADERS_BYTES RESPONSE_TRAILERS_BYTES BYTES_RETRANSMITTED PACKETS_RETRANSMITTED
       TLS_JA4_FINGERPRINT CUSTOM_FLAGS BYTES_RECEIVED BYTES_SENT DURATION REQUEST_DURATION REQUEST_TX_DURATION RESPONSE_DURATION RESPONSE_TX_DURATION
       DOWNSTREAM_HANDSHAKE_DURATION ROUNDTRIP_DURATION UPSTREAM_CONNECTION_POOL_READY_DURATION ROUTE_NAME HOSTNAME
-      UNIQUE_ID REQUESTED_SERVER_NAME CONNECTION_ID STREAM_ID TRACE_ID GRPC_STATUS_NUMBER LOCAL_REPLY_BODY
-      VIRTUAL_CLUSTER_NAME ACCESS_LOG_TYPE FILTER_CHAIN_NAME TLS_JA3_FINGERPRINT UPSTREAM_HOST UPSTREAM_HOST_NAME
+      UNIQUE_ID REQUESTED_SERVER_NAME CONNECTION_ID STREAM_ID TRACE_ID SPAN_ID GRPC_STATUS_NUMBER LOCAL_REPLY_BODY
+      VIRTUAL_CLUSTER_NAME ACCESS_LOG_TYPE LISTENER_NAME FILTER_CHAIN_NAME TLS_JA3_FINGERPRINT UPSTREAM_HOST UPSTREAM_HOST_NAME
       UPSTREAM_HOST_NAME_WITHOUT_PORT UPSTREAM_CLUSTER UPSTREAM_CLUSTER_RAW UPSTREAM_PROTOCOL UPSTREAM_CONNECTION_ID
       UPSTREAM_TRANSPORT_FAILURE_REASON UPSTREAM_REQUEST_ATTEMPT_COUNT DOWNSTREAM_TRANSPORT_FAILURE_REASON`,
     ),
@@ -94,8 +95,40 @@ export function formatProblem(text: string): string | undefined {
     }
     if (takes === "needed" && (within ?? "") === "") return `%${name}% needs a name in parentheses`;
     if (takes === "none" && inputs !== undefined) return `%${name}% takes nothing in parentheses`;
+    const problem = name === "COALESCE" ? coalesceProblem(within!) : undefined;
+    if (problem !== undefined) return `%COALESCE% ${problem}`;
   }
   return undefined;
+}
+
+/** One of the operators that COALESCE tries, one after the other. */
+type Coalesced = string | { readonly command: string; readonly param?: string };
+
+function coalescedOf(inputs: string): readonly Coalesced[] | undefined {
+  try {
+    const { operators: list } = JSON.parse(inputs) as { readonly operators?: unknown };
+    if (!Array.isArray(list) || list.length === 0) return undefined;
+    const isOne = (each: unknown): each is Coalesced =>
+      typeof each === "string" || typeof (each as { readonly command?: unknown } | null)?.command === "string";
+    return list.every(isOne) ? list : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function textOf(each: Coalesced): string {
+  const { command, param } = typeof each === "string" ? { command: each, param: undefined } : each;
+  return `%${command}${param === undefined ? "" : `(${param})`}%`;
+}
+
+function coalesceProblem(inputs: string): string | undefined {
+  const list = coalescedOf(inputs);
+  if (list === undefined) return 'is written with {"operators": ["NAME", {"command": "NAME", "param": "…"}]}';
+  const texts = list.map(textOf);
+  // That one is a formatter of access logs, which Envoy does not look for here.
+  if (texts.some((text) => text.startsWith("%REQ_WITHOUT_QUERY("))) return "cannot hold %REQ_WITHOUT_QUERY%";
+  const problem = texts.map(formatProblem).find((each) => each !== undefined);
+  return problem === undefined ? undefined : `holds what is none: ${problem}`;
 }
 
 export const logFormat: Format = {
@@ -109,7 +142,7 @@ const withQuery: ReadonlySet<string> = new Set([":path", "x-envoy-original-path"
 
 /**
  * The format with queries only by `REQ_WITHOUT_QUERY`, which Tulle's proxy writes out with the values of `parameters`
- * (in lower case) left out, and Envoy without the query.
+ * (in lower case) left out, and Envoy without the query. Where that operator cannot stand, the query goes as a whole.
  */
 export function withoutSecretQueries(text: string, parameters: readonly string[]): string {
   if (parameters.length === 0) return text;
@@ -124,6 +157,18 @@ export function withoutSecretQueries(text: string, parameters: readonly string[]
       const header = { ORIG: "X-ENVOY-ORIGINAL-PATH", PATH: ":PATH" }[inputs.split(":")[1] ?? ""];
       return `%REQ_WITHOUT_QUERY(${header ?? "X-ENVOY-ORIGINAL-PATH?:PATH"})${within(each)}%`;
     }
-    return name === "QUERY_PARAM" && parameters.includes(inputs.toLowerCase()) ? "redacted" : undefined;
+    if (name === "COALESCE") return withoutSecretChoices(inputs, within(each), parameters);
+    return name === "QUERY_PARAMS" || (name === "QUERY_PARAM" && parameters.includes(inputs.toLowerCase()))
+      ? redactedText
+      : undefined;
   });
+}
+
+const redactedText = "redacted";
+
+function withoutSecretChoices(inputs: string, length: string, parameters: readonly string[]): string | undefined {
+  const list = coalescedOf(inputs) ?? [];
+  const kept = list.filter((each) => withoutSecretQueries(textOf(each), parameters) === textOf(each));
+  if (kept.length === list.length) return undefined;
+  return kept.length === 0 ? redactedText : `%COALESCE(${JSON.stringify({ operators: kept })})${length}%`;
 }

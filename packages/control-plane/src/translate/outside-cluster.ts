@@ -1,5 +1,5 @@
-// Clusters of hosts outside the mesh that proxies ask themselves: token endpoints, and where traces and logs go. They are
-// looked up in DNS.
+// Clusters of hosts outside the mesh that proxies ask themselves, and look up in DNS: token endpoints, and where traces
+// and logs go.
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import type { BindConfigSchema } from "@tulle/xds/envoy/config/core/v3/address_pb";
 import {
