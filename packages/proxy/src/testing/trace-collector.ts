@@ -78,6 +78,8 @@ export class TraceCollector {
   readonly #sessions = new Set<http2.ServerHttp2Session>();
 
   async start(): Promise<{ readonly httpPort: number; readonly grpcPort: number }> {
+    // A proxy that uses a connection just as it is closed loses what it sends.
+    this.#http.keepAliveTimeout = 0;
     this.#http.on("request", (request: http.IncomingMessage, response: http.ServerResponse) => {
       const chunks: Buffer[] = [];
       request.on("data", (chunk: Buffer) => chunks.push(chunk));
