@@ -10,6 +10,8 @@ export type GrpcAnswer = JsonObject | "late" | "reset" | "unavailable" | "http" 
 
 export class GrpcAuthorizerStage {
   readonly asked: JsonObject[] = [];
+  /** `traceparent` of each call that has one. */
+  readonly contexts: string[] = [];
   readonly #answerTo: (path: string) => GrpcAnswer;
   readonly #server = http2.createServer();
   readonly #sessions = new Set<http2.ServerHttp2Session>();
@@ -41,6 +43,7 @@ export class GrpcAuthorizerStage {
   #answer(stream: http2.ServerHttp2Stream, headers: http2.IncomingHttpHeaders, body: Buffer): void {
     const request = toJson(CheckRequestSchema, fromBinary(CheckRequestSchema, body.subarray(5))) as JsonObject;
     const { ":path": rpc = "", ":authority": authority = "", "content-type": type = "", te = "" } = headers;
+    if (headers["traceparent"] !== undefined) this.contexts.push(String(headers["traceparent"]));
     this.asked.push({ rpc, authority, type, te, request: comparable(request) });
     const attributes = request["attributes"] as { readonly request?: { readonly http: { readonly path: string } } };
     const answer = this.#answerTo(attributes.request?.http.path ?? "");

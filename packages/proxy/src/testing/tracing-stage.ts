@@ -82,14 +82,16 @@ export interface TracingStage {
 export async function startTracingStage(
   listeners: readonly TracedListener[],
   routes: readonly object[],
+  clustersOf: (side: "ours" | "envoys") => readonly object[] = () => [],
 ): Promise<TracingStage> {
   const collectors = { ours: new TraceCollector(), envoys: new TraceCollector() };
   const ports = { ours: await collectors.ours.start(), envoys: await collectors.envoys.start() };
   const seen = new Map<string, Record<string, string>[]>();
   const server = http.createServer((request, response) => answer(request, response, seen));
-  const sides = await startSides(server, listeners.length, (appPort, log) =>
-    bootstrap(listeners, routes, appPort, log.endsWith("ours.log") ? ports.ours : ports.envoys),
-  );
+  const sides = await startSides(server, listeners.length, (appPort, log) => {
+    const side = log.endsWith("ours.log") ? "ours" : "envoys";
+    return bootstrap(listeners, routes, clustersOf(side), appPort, ports[side]);
+  });
   let sent = 0;
   const callOn = async (side: "ours" | "envoys", calls: readonly TracedCall[], first: number): Promise<Called[]> => {
     const called: Called[] = [];
@@ -222,6 +224,7 @@ function answer(
 function bootstrap(
   listeners: readonly TracedListener[],
   routes: readonly object[],
+  clusters: readonly object[],
   appPort: number,
   { httpPort, grpcPort }: { readonly httpPort: number; readonly grpcPort: number },
 ): string {
@@ -257,6 +260,7 @@ function bootstrap(
         staticCluster("dead", [1]),
         staticCluster("http_collector", [httpPort]),
         staticCluster("collector", [grpcPort], { typed_extension_protocol_options: http2Options }),
+        ...clusters,
       ],
     },
   });

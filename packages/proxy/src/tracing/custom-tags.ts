@@ -11,8 +11,8 @@ import { redactQuery } from "../format/redact-query.ts";
 import { utf8AsLatin1 } from "../http/header-value.ts";
 import { requestHeader } from "../http/read-header.ts";
 import type { StreamInfo } from "../http/stream-info.ts";
+import type { TagSink } from "./active-span.ts";
 import type { CustomTag, RedactedNames } from "./custom-tag.ts";
-import type { TagSink } from "./tracer.ts";
 
 const redacted = "redacted";
 /** Headers whose value is as good as a password to who reads it. */

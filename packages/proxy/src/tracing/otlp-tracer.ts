@@ -12,11 +12,11 @@ import {
 import type { HeaderMap } from "../http/header-map.ts";
 import type { RequestHead } from "../http/message.ts";
 import type { OtlpExporter } from "../upstream/otlp-exporter.ts";
-import { ActiveSpan } from "./active-span.ts";
+import { ActiveSpan, type SpanHead, type SpanKind } from "./active-span.ts";
 import type { StreamInfo } from "../http/stream-info.ts";
 import type { Sampler } from "./samplers.ts";
 import { spanText } from "./span-text.ts";
-import type { SpanHead, SpanKind, Tracer } from "./tracer.ts";
+import type { Tracer } from "./tracer.ts";
 
 /** opentelemetry.proto.trace.v1.Span */
 const fields = {

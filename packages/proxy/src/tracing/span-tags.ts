@@ -7,8 +7,8 @@ import type { HeaderMap } from "../http/header-map.ts";
 import type { RequestHead, ResponseHead } from "../http/message.ts";
 import { responseFlagsText } from "../http/response-flags.ts";
 import type { StreamInfo } from "../http/stream-info.ts";
+import type { TagSink } from "./active-span.ts";
 import type { RedactedNames } from "./custom-tag.ts";
-import type { TagSink } from "./tracer.ts";
 
 export interface TagSettings {
   readonly nodeId: string;

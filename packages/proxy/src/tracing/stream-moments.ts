@@ -2,7 +2,7 @@
 // `verbose`, `annotateVerbose`).
 import { streamPoints } from "../format/time-operators.ts";
 import type { StreamInfo } from "../http/stream-info.ts";
-import type { SpanHead, Tracer } from "./tracer.ts";
+import type { SpanHead, SpanWriter } from "./active-span.ts";
 
 type Moment = readonly [name: string, point: (info: StreamInfo) => number];
 
@@ -20,7 +20,7 @@ const moments: readonly Moment[] = [
 ];
 
 /** Of the span that has been begun: a request's, or that of its last try. What never came is not told. */
-export function tellMoments(info: StreamInfo, { isOfRequest, startMs, endMs }: SpanHead, tracer: Tracer): void {
+export function tellMoments(info: StreamInfo, { isOfRequest, startMs, endMs }: SpanHead, tracer: SpanWriter): void {
   for (const [name, point] of isOfRequest ? moments : upstreamMoments) {
     const monotonicMs = point(info);
     if (monotonicMs < 0) continue;

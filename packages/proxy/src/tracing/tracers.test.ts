@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { create } from "@bufbuild/protobuf";
-import { Counter } from "@tulle/telemetry";
+import { Counter, Logging } from "@tulle/telemetry";
 import { AccessLogSchema } from "@tulle/xds/envoy/config/accesslog/v3/accesslog_pb";
 import { type CustomTag as CustomTagMessage, CustomTagSchema } from "@tulle/xds/envoy/type/tracing/v3/custom_tag_pb";
 import type { MessageInitShape } from "@bufbuild/protobuf";
@@ -14,31 +14,32 @@ import { HeaderMap } from "../http/header-map.ts";
 import type { RequestHead } from "../http/message.ts";
 import { StreamInfo } from "../http/stream-info.ts";
 import { Slot } from "../runtime/slot.ts";
-import { defaultExportLimits, OtlpExporter } from "../upstream/otlp-exporter.ts";
+import { defaultExportLimits, OtlpExporter, type OtlpExporterSettings } from "../upstream/otlp-exporter.ts";
+import type { TagSink } from "./active-span.ts";
+import { ManualClock } from "../testing/manual-clock.ts";
+import { DataPath } from "../worker/data-path.ts";
+import { CallSpan } from "./call-span.ts";
 import { compileCustomTags, writeCustomTag } from "./custom-tags.ts";
 import { OtlpTracer } from "./otlp-tracer.ts";
 import { redactedNamesOf } from "./redacted-names.ts";
 import { tagRequest } from "./span-tags.ts";
-import type { TagSink } from "./tracer.ts";
 import { ZipkinTracer } from "./zipkin-tracer.ts";
 
-const exporter = new OtlpExporter(
-  {
-    collector: {
-      protocol: "http",
-      cluster: new Slot<Cluster>("c"),
-      scheme: "http",
-      authority: "",
-      path: "",
-      headers: [],
-      timeoutMs: 0,
-    },
-    limits: defaultExportLimits,
-    envelope: (items) => items,
-    stats: { sent: new Counter(), dropped: new Counter() },
+const exporterSettings: OtlpExporterSettings = {
+  collector: {
+    protocol: "http",
+    cluster: new Slot<Cluster>("c"),
+    scheme: "http",
+    authority: "",
+    path: "",
+    headers: [],
+    timeoutMs: 0,
   },
-  undefined,
-);
+  limits: defaultExportLimits,
+  envelope: (items) => items,
+  stats: { sent: new Counter(), dropped: new Counter() },
+};
+const exporter = new OtlpExporter(exporterSettings, undefined);
 const otlp = new OtlpTracer(exporter, undefined);
 const zipkin = new ZipkinTracer(exporter, {
   serviceName: "s",
@@ -109,6 +110,24 @@ test("a list of states that is none goes, its parent stays", () => {
   assert.equal(span.traceId, "0af7651916cd43dd8448eb211c80319c");
   assert.equal(head.headers.get("tracestate"), undefined);
   assert.equal(head.headers.get("baggage"), "k=v");
+});
+
+test("a call's span is written once, however it ends", () => {
+  const stats = { sent: new Counter(), dropped: new Counter() };
+  const counted = new OtlpTracer(new OtlpExporter({ ...exporterSettings, stats }, undefined), undefined);
+  const dataPath = new DataPath({ logging: new Logging({ level: "off" }), random: () => 0, clock: new ManualClock() });
+  const info = new StreamInfo(0, 0, "", "", "");
+  assert.equal(CallSpan.begin(info, dataPath), undefined);
+  const end = { name: "authorizer", status: 0, grpcStatus: undefined, isCanceled: true, tags: [] };
+  for (const isTraced of [true, false]) {
+    info.span = counted.start(request([]), "server", isTraced, info);
+    info.span.tracer = counted;
+    const call = CallSpan.begin(info, dataPath)!;
+    call.end(end);
+    call.end({ ...end, status: 200, isCanceled: false });
+  }
+  dataPath.timers.stop();
+  assert.equal(stats.dropped.value, 1);
 });
 
 class Kept implements TagSink {

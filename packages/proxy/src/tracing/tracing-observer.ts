@@ -8,13 +8,13 @@ import type { StreamInfo } from "../http/stream-info.ts";
 import type { RouteTracing } from "../route/route-table.ts";
 import { protocolFor } from "../upstream/protocol-for.ts";
 import type { Clock } from "../worker/clock.ts";
-import type { ActiveSpan, SpanEvent, TraceReason } from "./active-span.ts";
+import type { ActiveSpan, SpanEvent, TraceReason, SpanHead, SpanKind, TagSink } from "./active-span.ts";
 import type { CustomTag, RedactedNames, SamplingShares } from "./custom-tag.ts";
 import { writeCustomTag } from "./custom-tags.ts";
 import { decideTrace, type RequestIdRules } from "./sampling.ts";
 import { givenTagNames, isError, tagGrpcOutcome, tagOutcome, tagRequest, type TagSettings } from "./span-tags.ts";
 import { tellMoments } from "./stream-moments.ts";
-import type { SpanHead, SpanKind, TagSink, Tracer } from "./tracer.ts";
+import type { Tracer } from "./tracer.ts";
 
 /** HttpConnectionManager.tracing, compiled. */
 export interface TracingSettings {
@@ -58,6 +58,7 @@ export class TracingObserver implements StreamObserver {
     reasons[reason].increment();
     info.traceReason = reason;
     const span = tracer.start(request, this.#kind, reason !== "not_traceable", info);
+    span.tracer = tracer;
     info.span = span;
     this.#name(span, request, info);
   }

@@ -12,10 +12,10 @@ import {
 import type { HeaderMap } from "../http/header-map.ts";
 import type { RequestHead } from "../http/message.ts";
 import type { OtlpExporter } from "../upstream/otlp-exporter.ts";
-import { ActiveSpan } from "./active-span.ts";
+import { ActiveSpan, type SpanHead, type SpanKind } from "./active-span.ts";
 import { onlyValue } from "./otlp-tracer.ts";
 import { spanText } from "./span-text.ts";
-import type { SpanHead, SpanKind, Tracer } from "./tracer.ts";
+import type { Tracer } from "./tracer.ts";
 
 export interface ZipkinSettings {
   /** node.cluster of the bootstrap. */

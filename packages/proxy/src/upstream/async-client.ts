@@ -54,9 +54,10 @@ export type AsyncFailure =
   | "response_too_large"
   | `upstream_reset{${string}}`;
 
+/** `host` is that of the last try; undefined: none was found. */
 export type AsyncResult =
-  | { readonly ok: true; readonly response: AsyncResponse }
-  | { readonly ok: false; readonly failure: AsyncFailure };
+  | { readonly ok: true; readonly response: AsyncResponse; readonly host: Host | undefined }
+  | { readonly ok: false; readonly failure: AsyncFailure; readonly host: Host | undefined };
 
 /** The result comes in a later turn, never within this call. */
 export function sendAsyncRequest(
@@ -81,6 +82,7 @@ class AsyncExchange implements AttemptOwner, AsyncCall {
   readonly #timer = new CallbackTimer(() => this.#fail("upstream_response_timeout"));
   readonly #backOff = new CallbackTimer(() => this.#try());
   #attempt: UpstreamAttempt | undefined = undefined;
+  #host: Host | undefined = undefined;
   #retriesLeft: number;
   #head: ResponseHead | undefined = undefined;
   #chunks: Buffer[] = [];
@@ -130,6 +132,7 @@ class AsyncExchange implements AttemptOwner, AsyncCall {
       cluster.stats.noHealthyHosts.increment();
       return this.#fail("no_healthy_upstream");
     }
+    this.#host = host;
     this.#attempt = new UpstreamAttempt(this, cluster, host, this.#dataPath);
     this.#attempt.start(false, this.#request.authority, protocolFor(cluster, ownRequestProtocol));
   }
@@ -213,14 +216,18 @@ class AsyncExchange implements AttemptOwner, AsyncCall {
     const { status, headers } = this.#head!;
     if (status >= 500 && this.#options.retries?.onServerError === true && this.#retry()) return;
     this.#end();
-    this.#onResult({ ok: true, response: { status, headers, body: Buffer.concat(this.#chunks) } });
+    this.#onResult({
+      ok: true,
+      response: { status, headers, body: Buffer.concat(this.#chunks) },
+      host: this.#host,
+    });
   }
 
   #fail(failure: AsyncFailure): void {
     if (this.#isDone) return;
     this.#end();
     this.#attempt?.cancel();
-    this.#onResult({ ok: false, failure });
+    this.#onResult({ ok: false, failure, host: this.#host });
   }
 
   #end(): void {

@@ -11,10 +11,13 @@ import {
   CheckResponseSchema,
 } from "@tulle/xds/envoy/service/auth/v3/external_auth_pb";
 import type { Cluster } from "../../../cluster/cluster.ts";
+import { grpcStatuses, grpcStatusOfHttp } from "../../../http/grpc-status.ts";
+import { HeaderMap } from "../../../http/header-map.ts";
 import { fieldValue, utf8AsLatin1 } from "../../../http/header-value.ts";
 import type { AsyncCall } from "../../../upstream/async-call.ts";
 import type { Slot } from "../../../runtime/slot.ts";
-import { callGrpc } from "../../../upstream/grpc-client.ts";
+import { CallSpan, type CallEnd } from "../../../tracing/call-span.ts";
+import { callGrpc, type GrpcResult } from "../../../upstream/grpc-client.ts";
 import type { GrpcTarget } from "../../../http/grpc-target.ts";
 import {
   type Allowed,
@@ -49,10 +52,57 @@ export class GrpcAuthorizer implements Authorizer {
     const { cluster, target, timeoutMs, attributes } = this.#config;
     const message = toBinary(CheckRequestSchema, attributesOf(check, attributes));
     const request = { path: checkPath, message };
-    return callGrpc(cluster, target, request, { timeoutMs, maxResponseBytes }, check.dataPath, (result) =>
-      onOutcome(result.ok ? readResponse(result.message) : errorOutcome),
-    );
+    const span = CallSpan.begin(check.info, check.dataPath);
+    const asked = span === undefined ? target : tracedTarget(target, span);
+    const call = callGrpc(cluster, asked, request, { timeoutMs, maxResponseBytes }, check.dataPath, (result) => {
+      const outcome = result.ok ? readResponse(result.message) : errorOutcome;
+      span?.end(endOf(target, result, outcome));
+      onOutcome(outcome);
+    });
+    if (span === undefined) return call;
+    const cancel = (): void => {
+      call.cancel();
+      span.end(endOf(target, undefined, errorOutcome));
+    };
+    return { cancel };
   }
+}
+
+function tracedTarget(target: GrpcTarget, span: CallSpan): GrpcTarget {
+  const context = new HeaderMap();
+  span.inject(context);
+  const { entries } = context;
+  const pairs = Array.from(
+    { length: entries.length / 2 },
+    (_, at) => [entries[2 * at]!, entries[2 * at + 1]!] as const,
+  );
+  return { ...target, metadata: [...target.metadata, ...pairs] };
+}
+
+/** Of the call's span; without a result it was given up. */
+function endOf(target: GrpcTarget, result: GrpcResult | undefined, outcome: AuthorizationOutcome): CallEnd {
+  const grpcStatus = result === undefined ? undefined : statusOf(result);
+  return {
+    name: checkPath.slice(1).replace("/", "."),
+    status: 0,
+    grpcStatus,
+    isCanceled: result === undefined,
+    tags: [
+      ["upstream_cluster", target.clusterName],
+      ["upstream_address", target.authority],
+      grpcStatus === undefined ? ["status", "canceled"] : ["grpc.status_code", String(grpcStatus)],
+      ...(outcome.kind === "error" ? [] : ([["ext_authz_status", outcomeTags[outcome.kind]]] as const)),
+    ],
+  };
+}
+
+const outcomeTags = { allowed: "ext_authz_ok", denied: "ext_authz_unauthorized" } as const;
+
+function statusOf(result: GrpcResult): number {
+  if (result.ok) return 0;
+  const [, kind, status] = /^(gRPC status|status) (\d+)$/.exec(result.reason) ?? [];
+  if (status === undefined) return grpcStatuses.unavailable;
+  return kind === "status" ? grpcStatusOfHttp(Number(status)) : Number(status);
 }
 
 function readResponse(bytes: Buffer): AuthorizationOutcome {

@@ -4,9 +4,17 @@ import type { Cluster } from "../../../cluster/cluster.ts";
 import type { TextFormat } from "../../../format/substitution-format.ts";
 import { HeaderMap } from "../../../http/header-map.ts";
 import { fieldValue } from "../../../http/header-value.ts";
+import { ownRequestProtocol } from "../../../http/message.ts";
+import { reasonPhrase } from "../../../http/reason-phrase.ts";
 import type { Slot } from "../../../runtime/slot.ts";
 import type { AsyncCall } from "../../../upstream/async-call.ts";
-import { type AsyncResponse, type AsyncRetries, sendAsyncRequest } from "../../../upstream/async-client.ts";
+import { CallSpan, type CallEnd } from "../../../tracing/call-span.ts";
+import {
+  type AsyncResponse,
+  type AsyncResult,
+  type AsyncRetries,
+  sendAsyncRequest,
+} from "../../../upstream/async-client.ts";
 import { type AuthorizationOutcome, errorOutcome, type HeaderPair } from "./authorization-outcome.ts";
 import type { CheckOutcomeListener, CheckRequest } from "./check-request.ts";
 import type { Authorizer } from "./ext-authz-config.ts";
@@ -50,6 +58,8 @@ export class HttpAuthorizer implements Authorizer {
       if (!name.startsWith(":") && name !== "content-length") headers.append(name, value);
     }
     for (const { name, format } of added) headers.set(name, fieldValue(format(check.info, check.request, undefined)));
+    const span = CallSpan.begin(check.info, check.dataPath);
+    span?.inject(headers);
     const { method, authority, path } = check.request;
     const request = {
       method,
@@ -59,9 +69,17 @@ export class HttpAuthorizer implements Authorizer {
       headers,
       body: check.body?.bytes ?? Buffer.alloc(0),
     } as const;
-    return sendAsyncRequest(cluster, request, { timeoutMs, maxResponseBytes, retries }, check.dataPath, (result) =>
-      onOutcome(result.ok ? this.#outcome(result.response) : errorOutcome),
-    );
+    const options = { timeoutMs, maxResponseBytes, retries };
+    const call = sendAsyncRequest(cluster, request, options, check.dataPath, (result) => {
+      span?.end(endOf(cluster, result));
+      onOutcome(result.ok ? this.#outcome(result.response) : errorOutcome);
+    });
+    if (span === undefined) return call;
+    const cancel = (): void => {
+      call.cancel();
+      span.end(endOf(cluster, undefined));
+    };
+    return { cancel };
   }
 
   #outcome({ status, headers, body }: AsyncResponse): AuthorizationOutcome {
@@ -83,6 +101,54 @@ export class HttpAuthorizer implements Authorizer {
       removeParameters: [],
       metadata,
     };
+  }
+}
+
+/** Of the call's span; without a result it was given up. */
+function endOf(cluster: Slot<Cluster>, result: AsyncResult | undefined): CallEnd {
+  const { status, flags } = outcomeOf(result);
+  const address = result?.host?.addressText;
+  return {
+    name: cluster.name,
+    status,
+    grpcStatus: undefined,
+    isCanceled: result === undefined,
+    tags: [
+      ["upstream_cluster", cluster.name],
+      ["upstream_cluster.name", cluster.current?.observabilityName ?? cluster.name],
+      ["http.protocol", ownRequestProtocol],
+      ...(address === undefined
+        ? []
+        : ([
+            ["upstream_address", address],
+            ["peer.address", address],
+          ] as const)),
+      ["http.status_code", String(status)],
+      ["response_flags", flags],
+      ...(result === undefined
+        ? ([["canceled", "true"]] as const)
+        : ([
+            ["ext_authz_http_status", reasonPhrase(status)],
+            ["ext_authz_status", status === 200 ? "ext_authz_ok" : "ext_authz_unauthorized"],
+          ] as const)),
+    ],
+  };
+}
+
+/** What Envoy's own answer to such a failure says. */
+function outcomeOf(result: AsyncResult | undefined): { readonly status: number; readonly flags: string } {
+  if (result === undefined) return { status: 0, flags: "-" };
+  if (result.ok) return { status: result.response.status, flags: "-" };
+  switch (result.failure) {
+    case "upstream_response_timeout":
+      return { status: 504, flags: "UT" };
+    case "cluster_not_found":
+    case "no_healthy_upstream":
+      return { status: 503, flags: "UH" };
+    case "response_too_large":
+      return { status: 0, flags: "-" };
+    default:
+      return { status: 503, flags: /connection_(failure|timeout)/.test(result.failure) ? "UF" : "UC" };
   }
 }
 
