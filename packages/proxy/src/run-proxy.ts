@@ -105,40 +105,88 @@ const defaultDrainTimeMs = 600_000;
 /** @throws {BootstrapError} when the bootstrap cannot be used as a whole. */
 export async function runProxy(options: ProxyOptions): Promise<RunningProxy> {
   tuneCollector();
-  const environment = options.env ?? process.env;
-  const { logLevel: level, logSink: sink } = options;
-  const logging = options.logging ?? new Logging({ ...(level && { level }), ...(sink && { sink }) });
+  const parts = makeParts(options, openLogging(options));
+  const { bootstrap, targets, secrets, openStream, state, listenerHost, logging, metrics } = parts;
+  const begun: BegunParts = {};
+  const { ended, close } = ending(parts, begun);
+  const drain = (graceMs: number): Promise<void> => {
+    state.drain();
+    return listenerHost.drain(graceMs).finally(() => (parts.exporters.flush(), void parts.sinks.flush()));
+  };
+  parts.overload.start();
+  try {
+    begun.statics = await loadStaticResources(bootstrap, parts.resources, targets, secrets.applied, streamClock);
+    if (begun.statics.problems.length > 0) throw new BootstrapError(begun.statics.problems);
+    if (bootstrap.adminAddress !== undefined) {
+      begun.admin = await startAdmin(bootstrap.adminAddress, {
+        ...parts,
+        ...targets,
+        isForOwnUser: options.ownUserPorts?.has(bootstrap.adminAddress.port) === true,
+        drainListeners: () => void drain(options.drainTimeMs ?? defaultDrainTimeMs),
+        quit: () => void close(),
+      });
+    }
+  } catch (error) {
+    await close();
+    throw error;
+  }
+  begun.subscriber = startSubscriber(bootstrap, targets, secrets, openStream, {
+    isInheritedPort: (port) => parts.inheritedDescriptors.has(port),
+    onClustersWarm: () => state.clustersAreWarm(),
+  });
+  const ready = Promise.all([begun.subscriber.ready, begun.statics.ready]).then(() => {
+    state.initialized();
+    logging.logger("main").info("all dependencies initialized", { listeners: targets.owner.current.listeners.size });
+  });
+  return {
+    adminAddress: begun.admin?.address,
+    ready,
+    ended,
+    isReady: () => state.phase === "LIVE",
+    listenerAddresses: () => listenerHost.boundAddresses(),
+    logging,
+    metrics,
+    drain,
+    stop: (drainMs) => drain(drainMs).then(close),
+    close,
+  };
+}
+
+function openLogging({ logging: own, logLevel: level, logSink: sink, componentLogLevels = {} }: ProxyOptions): Logging {
+  const logging = own ?? new Logging({ ...(level && { level }), ...(sink && { sink }) });
+  for (const name of loggerNames) logging.logger(name);
+  for (const [name, ofComponent] of Object.entries(componentLogLevels)) logging.logger(name).level = ofComponent;
+  return logging;
+}
+
+type ProxyParts = ReturnType<typeof makeParts>;
+
+/**
+ * All that is there before anything is served.
+ * @throws {BootstrapError}
+ */
+function makeParts(options: ProxyOptions, logging: Logging) {
+  const { env: environment = process.env, drainTimeMs = defaultDrainTimeMs, ownUserPorts, ownUserRange } = options;
+  const log = logging.logger("main");
   const metrics = new MetricRegistry({
     shownLabels: shownLabels(options.bootstrap),
-    onFolded: (metric) =>
-      logging.logger("main").warning("a metric has too many label sets: others are counted as other", { metric }),
+    onFolded: (metric) => log.warning("a metric has too many label sets: others are counted as other", { metric }),
   });
-  const { ownUserRange } = options;
   const ownUserHosts =
     ownUserRange === undefined ? undefined : new OwnUserHosts(ownUserRange, logging.logger("upstream"));
   const dataPath = new DataPath({ logging, ownUserHosts });
   beforeEachSlice(() => dataPath.turn.flushRound());
-  for (const name of loggerNames) logging.logger(name);
-  for (const [name, own] of Object.entries(options.componentLogLevels ?? {})) logging.logger(name).level = own;
-  const log = logging.logger("main");
   if ((options.concurrency ?? 1) > 1)
     log.warning("one worker thread serves all connections", { asked: options.concurrency });
-
   const accessLogs = new AccessLogFiles(logging.logger("access_log"), metrics);
   const inheritedDescriptors = parseListenDescriptors(environment["TULLE_LISTEN_FDS"]);
   const listenerHost = new ListenerHost({
     dataPath,
     inheritedDescriptors,
-    ...(options.ownUserPorts === undefined ? {} : { ownUserPorts: options.ownUserPorts }),
+    ...(ownUserPorts === undefined ? {} : { ownUserPorts }),
   });
-  const owner = new RuntimeOwner({
-    listenerHost,
-    healthChecks: new CheckQueue(dataPath),
-    metrics,
-    drainTimeMs: options.drainTimeMs ?? defaultDrainTimeMs,
-  });
+  const owner = new RuntimeOwner({ listenerHost, healthChecks: new CheckQueue(dataPath), metrics, drainTimeMs });
   const exporters = new OtlpExporters(dataPath);
-  const records = new ConfigRecords();
   const { bootstrap, scope, resources, statSinks, problems, warnings } = checkBootstrap(options.bootstrap, (known) =>
     proxyScope(known, owner, accessLogs, { metrics, logging, environment, exporters }),
   );
@@ -147,13 +195,9 @@ export async function runProxy(options: ProxyOptions): Promise<RunningProxy> {
     throw new BootstrapError(problems);
   }
   for (const problem of warnings) log.warning("a setting of the bootstrap has no effect", { problem });
-  const state = new ServerState({
-    bootstrap,
-    commandLineOptions: options.commandLineOptions ?? {},
-    startedAtMs: Date.now(),
-  });
-
-  const targets = { scope, owner, records };
+  const { commandLineOptions = {} } = options;
+  const state = new ServerState({ bootstrap, commandLineOptions, startedAtMs: Date.now() });
+  const targets = { scope, owner, records: new ConfigRecords() };
   const openStream: OpenStream = (target, service) =>
     grpcStreamOpener(owner.clusterSlots.get(target.clusterName), target, xdsMethods[service].sotw, dataPath);
   const secrets = new SecretSubscription({
@@ -171,75 +215,40 @@ export async function runProxy(options: ProxyOptions): Promise<RunningProxy> {
     log,
     memoryBytes: () => process.memoryUsage.rss(),
   });
-  overload.start();
   const sinks = new StatSinks({ bootstrap, settings: statSinks, progress: state, metrics, dataPath });
-  let admin: AdminServer | undefined;
-  let subscriber: Subscriber | undefined;
-  let statics: LoadedStaticResources | undefined;
+  const kept = { accessLogs, listenerHost, inheritedDescriptors, exporters, secrets, overload, sinks };
+  return { ...kept, bootstrap, resources, targets, openStream, state, logging, metrics };
+}
+
+/** What begins with the serving; missing before that. */
+interface BegunParts {
+  admin?: AdminServer;
+  subscriber?: Subscriber;
+  statics?: LoadedStaticResources;
+}
+
+/** What is begun by then is closed with the parts, once. */
+function ending(
+  parts: ProxyParts,
+  begun: BegunParts,
+): { readonly ended: Promise<number>; readonly close: () => Promise<void> } {
+  const { accessLogs, listenerHost, exporters, secrets, overload, sinks, targets } = parts;
   const { promise: ended, resolve: end } = Promise.withResolvers<number>();
   let closing: Promise<void> | undefined;
-  const close = (): Promise<void> => {
-    closing ??= (async () => {
-      subscriber?.close();
-      overload.stop();
-      sinks[Symbol.dispose]();
-      statics?.close();
-      secrets.close();
-      await listenerHost.stop();
-      owner.stopClusters();
-      await admin?.close();
-      exporters.close();
-      accessLogs.closeAll();
-      end(0);
-    })();
-    return closing;
+  const closeAll = async (): Promise<void> => {
+    begun.subscriber?.close();
+    overload.stop();
+    sinks[Symbol.dispose]();
+    begun.statics?.close();
+    secrets.close();
+    await listenerHost.stop();
+    targets.owner.stopClusters();
+    await begun.admin?.close();
+    exporters.close();
+    accessLogs.closeAll();
+    end(0);
   };
-  const drain = (graceMs: number): Promise<void> => {
-    state.drain();
-    return listenerHost.drain(graceMs).finally(() => (exporters.flush(), void sinks.flush()));
-  };
-  try {
-    statics = await loadStaticResources(bootstrap, resources, targets, secrets.applied, streamClock);
-    if (statics.problems.length > 0) throw new BootstrapError(statics.problems);
-    if (bootstrap.adminAddress !== undefined) {
-      admin = await startAdmin(bootstrap.adminAddress, {
-        isForOwnUser: options.ownUserPorts?.has(bootstrap.adminAddress.port) === true,
-        state,
-        logging,
-        metrics,
-        owner,
-        records,
-        listenerHost,
-        accessLogs,
-        drainListeners: () => void drain(options.drainTimeMs ?? defaultDrainTimeMs),
-        quit: () => void close(),
-      });
-    }
-  } catch (error) {
-    await close();
-    throw error;
-  }
-  const isInheritedPort = (port: number): boolean => inheritedDescriptors.has(port);
-  subscriber = startSubscriber(bootstrap, targets, secrets, openStream, {
-    isInheritedPort,
-    onClustersWarm: () => state.clustersAreWarm(),
-  });
-  const ready = Promise.all([subscriber.ready, statics.ready]).then(() => {
-    state.initialized();
-    log.info("all dependencies initialized", { listeners: owner.current.listeners.size });
-  });
-  return {
-    adminAddress: admin?.address,
-    ready,
-    ended,
-    isReady: () => state.phase === "LIVE",
-    listenerAddresses: () => listenerHost.boundAddresses(),
-    logging,
-    metrics,
-    drain,
-    stop: (drainMs) => drain(drainMs).then(close),
-    close,
-  };
+  return { ended, close: () => (closing ??= closeAll()) };
 }
 
 /** What is compiled leads to the slots of this proxy. */
