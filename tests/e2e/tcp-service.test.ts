@@ -84,19 +84,35 @@ for (const proxy of ["tulle", "envoy"] as const) {
         }
         assert.match(opened!, / 3$/);
         const webapp = await shop.pod("webapp");
-        const callers = await (await fetch(`http://${webapp.address}:15000/stats/prometheus`)).text();
-        const called = callers
-          .split("\n")
-          .filter((line) => /^istio_requests_total\{.*destination_workload="echo"/.test(line));
-        for (const label of [
-          'source_principal="spiffe://cluster.local/ns/shop/sa/webapp"',
-          'destination_principal="spiffe://cluster.local/ns/shop/sa/echo"',
-          'connection_security_policy="unknown"',
-        ]) {
-          assert.ok(
-            called.some((line) => line.includes(label)),
-            `${label} in ${called.join(" ")}`,
-          );
+        const callers = await waitFor(
+          async () => {
+            const text = await (await fetch(`http://${webapp.address}:15000/stats/prometheus`)).text();
+            return /^istio_tcp_connections_closed_total\{.*destination_workload="echo".* 3$/m.test(text) && text;
+          },
+          { what: "three connections that have ended at the caller" },
+        );
+        const of = (name: string): readonly string[] =>
+          callers.split("\n").filter((line) => line.startsWith(name) && line.includes('destination_workload="echo"'));
+        // To who asks for it a tunnel is a connection, whatever his sidecar is asked it by.
+        assert.deepEqual(of("istio_requests_total"), []);
+        for (const [name, count] of [
+          ["connections_opened", 3],
+          ["connections_closed", 3],
+          ["received_bytes", 12],
+          ["sent_bytes", 12],
+        ] as const) {
+          const [line = ""] = of(`istio_tcp_${name}_total{`);
+          for (const label of [
+            'reporter="source"',
+            'source_workload="webapp"',
+            'source_principal="spiffe://cluster.local/ns/shop/sa/webapp"',
+            'destination_principal="spiffe://cluster.local/ns/shop/sa/echo"',
+            'destination_service="echo.shop.svc.cluster.local"',
+            'request_protocol="tcp"',
+            'connection_security_policy="unknown"',
+          ])
+            assert.ok(line.includes(label), `${label} in ${line}`);
+          assert.ok(line.endsWith(`} ${count}`), line);
         }
         for (const name of ["received_bytes", "sent_bytes"]) {
           assert.match(page, new RegExp(`^istio_tcp_${name}_total\\{.* 12$`, "m"), name);

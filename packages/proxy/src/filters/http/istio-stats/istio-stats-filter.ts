@@ -21,9 +21,18 @@ import type { DataPath } from "../../../worker/data-path.ts";
 import { CallbackTimer } from "../../../worker/timer-wheel.ts";
 import { type ConnectionSecurity, noSecurity, securityOf, upstreamSecurityOf } from "./connection-security.ts";
 import { grpcStatusOf, grpcStatusText } from "./grpc-status-label.ts";
-import { type CustomHandle, type MetricOverrides, recordCustom } from "./metric-overrides.ts";
+import { type MetricOverrides, recordCustom } from "./metric-overrides.ts";
+import { at, type Handles, type MessageHandles, overflow, overflowKey, type Pair } from "./kept-handles.ts";
 import type { Rotation } from "./rotation.ts";
-import { clusterServiceOf, hostLabels, type Reporter, type Traffic, trafficLabels } from "./traffic-labels.ts";
+import {
+  authorityOf,
+  clusterServiceOf,
+  hostLabels,
+  type Reporter,
+  type Traffic,
+  trafficLabels,
+} from "./traffic-labels.ts";
+import { TunnelMetrics } from "./tunnel-metrics.ts";
 import {
   decodePeerLabels,
   otherWorkload,
@@ -38,8 +47,6 @@ export const peerMetadataHeader = "x-envoy-peer-metadata";
 const maxPeers = 1024;
 /** Codes, flags and values of expressions told apart between two ends; one more counts as `other`. */
 const maxOutcomes = 2048;
-/** Host headers told apart, where a cluster names no service. */
-const maxAuthorities = 256;
 
 export interface IstioStatsOptions {
   readonly name: string;
@@ -54,30 +61,6 @@ export interface IstioStatsOptions {
   /** Undefined = the standard metrics as they are. */
   readonly overrides: MetricOverrides | undefined;
   readonly rotation: Rotation;
-}
-
-/** Undefined are metrics that are not kept. */
-interface Handles {
-  readonly requests: Counter | undefined;
-  readonly durationMs: Histogram | undefined;
-  readonly requestBytes: Histogram | undefined;
-  readonly responseBytes: Histogram | undefined;
-  readonly custom: readonly CustomHandle[] | undefined;
-}
-
-/** Of gRPC, by who speaks to whom alone, as Istio counts them. */
-interface MessageHandles {
-  readonly request: Counter | undefined;
-  readonly response: Counter | undefined;
-}
-
-/**
- * Who speaks to whom: handles by flags, response code and gRPC status, as one number, with the values of expressions
- * behind it where there are some; those of messages by these values alone.
- */
-interface Pair {
-  readonly outcomes: Map<number | string, Handles>;
-  readonly messages: Map<string, MessageHandles>;
 }
 
 /** Messages of one call that have been counted. */
@@ -126,6 +109,7 @@ export class IstioStatsFilter implements HttpFilter {
   #kept: Kept;
   /** As source: who is at the two ends of a connection, as one text. */
   readonly #principalsOfConnection = new WeakMap<TlsInfo, string>();
+  readonly #tunnels: TunnelMetrics;
   /** gRPC under way. */
   readonly #calls = new Map<StreamInfo, CountedMessages>();
   #reportTimer: CallbackTimer | undefined = undefined;
@@ -135,11 +119,13 @@ export class IstioStatsFilter implements HttpFilter {
   constructor(options: IstioStatsOptions) {
     this.name = options.name;
     this.#options = options;
+    this.#tunnels = new TunnelMetrics(options);
     this.#kept = new Kept(options.rotation.generation);
   }
 
   onRequestHead(stream: HttpStream): FilterStatus {
     if (stream.request.headers.get("content-type")?.startsWith("application/grpc") === true) this.#followCall(stream);
+    if (stream.request.method === "CONNECT") this.#tunnels.follow(stream);
     if (this.#options.reporter === "source") return "continue";
     const { headers } = stream.request;
     stream.info.downstreamPeerMetadata = headers.get(peerMetadataHeader);
@@ -149,6 +135,7 @@ export class IstioStatsFilter implements HttpFilter {
   }
 
   onComplete({ info }: HttpStream): void {
+    if (info.request?.method === "CONNECT" && this.#tunnels.onComplete(info)) return;
     const counted = this.#calls.get(info);
     // gRPC-Web is gRPC by now.
     const isCall = counted !== undefined && info.request !== undefined && isGrpc(info.request.headers);
@@ -375,24 +362,4 @@ function addExemplars({ requests, durationMs }: Handles, info: StreamInfo, trace
 
 function subjectOf(info: StreamInfo): CelSubject {
   return { info, request: info.request, response: info.response };
-}
-
-function authorityOf(info: StreamInfo): string {
-  const authority = info.request?.authority ?? "";
-  return authority === "" ? "unknown" : authority.toLowerCase();
-}
-
-/** Maps that stand for all the keys for which there was no more room. */
-const overflow = new WeakSet<Pair>();
-const overflowKey = "\0";
-
-/** The map under `key`, made when it is new; when there are too many, requests share one. */
-function at(map: Map<string, Pair>, key: string): Pair {
-  const kept = map.get(key);
-  if (kept !== undefined) return kept;
-  if (map.size >= maxAuthorities && key !== overflowKey) return at(map, overflowKey);
-  const made: Pair = { outcomes: new Map(), messages: new Map() };
-  if (key === overflowKey) overflow.add(made);
-  map.set(ownText(key), made);
-  return made;
 }

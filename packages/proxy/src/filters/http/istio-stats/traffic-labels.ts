@@ -2,6 +2,7 @@
 // safely.
 import type { Labels } from "@tulle/telemetry";
 import type { Cluster, Host } from "../../../cluster/cluster.ts";
+import type { StreamInfo } from "../../../http/stream-info.ts";
 import type { ConnectionSecurity } from "./connection-security.ts";
 import {
   clusterService,
@@ -55,4 +56,10 @@ export function clusterServiceOf(cluster: Cluster): ServiceLabels | undefined {
 
 export function hostLabels(host: Host | undefined): WorkloadLabels {
   return host === undefined ? unknownWorkload : endpointLabels(host.metadata);
+}
+
+/** Of a service that nothing but the request names. */
+export function authorityOf(info: StreamInfo): string {
+  const authority = info.request?.authority ?? "";
+  return authority === "" ? "unknown" : authority.toLowerCase();
 }

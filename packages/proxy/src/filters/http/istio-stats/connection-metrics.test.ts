@@ -6,9 +6,9 @@ import type { TlsInfo } from "../../../tls/tls-info.ts";
 import { finishedHandshake } from "../../../testing/finished-handshake.ts";
 import { StreamInfo } from "../../../http/stream-info.ts";
 import { ManualClock } from "../../../testing/manual-clock.ts";
-import { rotationOf } from "../../http/istio-stats/rotation.ts";
-import { unknownWorkload } from "../../http/istio-stats/workload-labels.ts";
-import { IstioTcpStatsFilter } from "./istio-tcp-stats-filter.ts";
+import { rotationOf } from "./rotation.ts";
+import { unknownWorkload } from "./workload-labels.ts";
+import { ConnectionMetrics } from "./connection-metrics.ts";
 
 const web = "spiffe://cluster.local/ns/shop/sa/web";
 const store = "spiffe://cluster.local/ns/shop/sa/store";
@@ -57,9 +57,9 @@ for (const { name, reporter, downstream, upstream, expected } of table) {
     info.bytesSent = 5;
     const rotation = rotationOf(metrics, new ManualClock());
     const settings = { reportIntervalMs: 5000, overrides: undefined, rotation };
-    const filter = new IstioTcpStatsFilter({ metrics, reporter, own: unknownWorkload, ...settings });
-    filter.onTcpSession(info, "opened");
-    filter.onTcpSession(info, "closed");
+    const filter = new ConnectionMetrics({ metrics, reporter, own: unknownWorkload, ...settings });
+    filter.count(info, "opened");
+    filter.count(info, "closed");
     const sent = [...metrics.allSeries()].filter((one) => one.name === "istio_tcp_sent_bytes_total");
     assert.deepEqual(
       sent.map(({ labels, metric }) => [
