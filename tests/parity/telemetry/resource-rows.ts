@@ -109,6 +109,12 @@ export const logRows: Readonly<Record<string, TelemetryRow>> = {
     sees: logSides,
     expected: "CLIENT",
   },
+  "no log by a filter that is none": {
+    mesh,
+    spec: { accessLogging: [{ ...told, filter: {} }] },
+    sees: logSides,
+    expected: "",
+  },
   "for workloads by label": {
     mesh,
     further: ofNamespace,

@@ -124,11 +124,12 @@ function* contentProblems(resource: Telemetry): Generator<Discovery> {
   }
   for (const [index, { overrides = [] }] of metrics.entries()) {
     for (const [number, { tagOverrides = {} }] of overrides.entries()) {
-      for (const [name, { operation, value = "" }] of Object.entries(tagOverrides)) {
+      for (const [name, { operation, value }] of Object.entries(tagOverrides)) {
         const path = ["metrics", index, "overrides", number, "tagOverrides", name];
         if (operation === "REMOVE") {
-          if (value !== "") yield wrong([...path, "value"], `the label "${name}" is removed, and has no value`);
-        } else if (value === "") yield wrong(path, `the label "${name}" has no value; it stays as it is`);
+          if (value !== undefined) yield wrong([...path, "value"], `the label "${name}" is removed, and has no value`);
+        } else if (value === undefined || value === "")
+          yield wrong(path, `the label "${name}" has no value; it stays as it is`);
         else {
           const problem = expressionProblem(value);
           if (problem !== undefined)
@@ -138,7 +139,7 @@ function* contentProblems(resource: Telemetry): Generator<Discovery> {
     }
   }
   for (const [index, { filter }] of accessLogging.entries()) {
-    const problem = filter?.expression === undefined ? undefined : expressionProblem(filter.expression);
+    const problem = filter === undefined ? undefined : expressionProblem(filter.expression ?? "");
     if (problem !== undefined) {
       yield wrong(["accessLogging", index, "filter", "expression"], `the expression ${problem}; the entry is left out`);
     }

@@ -173,7 +173,7 @@ function meshTelemetry(resource: Telemetry): MeshTelemetry {
     tracing: tracing.map((each) => ({ ...each, ...soundTagsOf(each) })),
     metrics: metrics.map(soundOverrides),
     accessLogging: accessLogging.filter(
-      ({ filter }) => filter?.expression === undefined || expressionProblem(filter.expression) === undefined,
+      ({ filter }) => filter === undefined || expressionProblem(filter.expression ?? "") === undefined,
     ),
   };
 }
