@@ -191,7 +191,7 @@ function makeParts(options: ProxyOptions, logging: Logging) {
     proxyScope(known, owner, accessLogs, { metrics, logging, environment, exporters }),
   );
   if (problems.length > 0) {
-    accessLogs.closeAll();
+    void accessLogs.closeAll();
     throw new BootstrapError(problems);
   }
   for (const problem of warnings) log.warning("a setting of the bootstrap has no effect", { problem });
@@ -245,7 +245,7 @@ function ending(
     targets.owner.stopClusters();
     await begun.admin?.close();
     exporters.close();
-    accessLogs.closeAll();
+    await accessLogs.closeAll();
     end(0);
   };
   return { ended, close: () => (closing ??= closeAll()) };

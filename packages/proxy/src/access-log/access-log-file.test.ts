@@ -1,5 +1,6 @@
 // What reaches the file, what happens when it cannot be written, and rotation.
 import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
 import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
@@ -20,6 +21,11 @@ function open(name: string) {
   return { file, entries, metrics };
 }
 
+function droppedIn(metrics: MetricRegistry): number {
+  const found = [...metrics.allSeries()].find((series) => series.name === "envoy_access_log_file_write_dropped");
+  return found && "value" in found.metric ? Number(found.metric.value) : -1;
+}
+
 const read = (name: string): string => fs.readFileSync(path.join(folder, name), "utf8");
 
 test("lines are appended in order, by themselves after a short while", async () => {
@@ -29,7 +35,7 @@ test("lines are appended in order, by themselves after a short while", async () 
   assert.equal(read("a.log"), "");
   await waitFor(() => read("a.log") === "one\ntwo\n", { what: "the lines in the file" });
   file.write("three\n");
-  file.close();
+  await file.close();
   assert.equal(read("a.log"), "one\ntwo\nthree\n");
 });
 
@@ -38,29 +44,28 @@ test("a full buffer is written at once, whole and in order", async () => {
   const lines = Array.from({ length: 3000 }, (_, index) => `${index} é€ ${"x".repeat(40)}\n`);
   for (const line of lines) file.write(line);
   await waitFor(() => read("b.log").length > 0, { what: "the first write" });
-  file.close();
+  await file.close();
   await waitFor(() => read("b.log").length === lines.join("").length, { what: "all lines" });
   assert.equal(read("b.log"), lines.join(""));
 });
 
-test("what heads hold as bytes of UTF-8 is written once, and lines around it stay whole", () => {
+test("what heads hold as bytes of UTF-8 is written once, and lines around it stay whole", async () => {
   const { file } = open("g.log");
   file.write("GET /\n");
   file.write(`GET ${utf8AsLatin1("/grün/中/🙂")} \xfc\n`);
   file.write("GET /last\n");
-  file.close();
+  await file.close();
   assert.equal(read("g.log"), "GET /\nGET /grün/中/🙂 ü\nGET /last\n");
 });
 
-test("after rotation lines go to a new file", () => {
+test("after rotation lines go to a new file", async () => {
   const { file } = open("c.log");
   file.write("old\n");
-  file.flushSync();
   fs.renameSync(path.join(folder, "c.log"), path.join(folder, "c.log.1"));
   file.write("still old\n");
   file.reopen();
   file.write("new\n");
-  file.close();
+  await file.close();
   assert.equal(read("c.log.1"), "old\nstill old\n");
   assert.equal(read("c.log"), "new\n");
 });
@@ -86,7 +91,7 @@ test("a file that is being written is closed when the write is done, so that its
   );
   await waitFor(() => !openFiles().includes("f.log.1"), { what: "the old file's close" });
   assert.equal(read("f.log.1").length, 70_000);
-  file.close();
+  await file.close();
 });
 
 test("a full disk is said once, and what comes on top of the buffer is counted", async () => {
@@ -94,25 +99,104 @@ test("a full disk is said once, and what comes on top of the buffer is counted",
   const logging = new Logging({ sink: (entry) => entries.push(entry) });
   const metrics = new MetricRegistry();
   const file = new AccessLogFile({ path: "/dev/full", log: logging.logger("access_log"), metrics });
-  for (let round = 0; round < 3; round += 1) {
+  for (let round = 1; round <= 3; round += 1) {
     file.write("lost\n");
-    file.flushSync();
+    await waitFor(() => droppedIn(metrics) === round, { what: "the lost line" });
   }
   assert.equal(entries.length, 1);
   assert.match(entries[0]!.message, /lost until it can be written again/);
   const block = "y".repeat(1 << 20);
   // The first is on its way to the disk, the second fills the buffer, the third is one too many.
   for (let count = 0; count < 3; count += 1) file.write(block);
-  const dropped = [...metrics.allSeries()].find((series) => series.name === "envoy_access_log_file_write_dropped");
-  assert.ok(dropped && "value" in dropped.metric && dropped.metric.value === 4);
-  file.close();
+  assert.equal(droppedIn(metrics), 4);
+  await file.close();
 });
 
-test("one path is one file, and a path that cannot be opened says why", () => {
+test("one path is one file, and a path that cannot be opened says why", async () => {
   const logging = new Logging({ sink: () => {} });
   const files = new AccessLogFiles(logging.logger("access_log"), new MetricRegistry());
   const name = path.join(folder, "d.log");
   assert.equal(files.open(name), files.open(name));
   assert.throws(() => files.open(path.join(folder, "none", "e.log")), { code: "ENOENT" });
-  files.closeAll();
+  await files.closeAll();
+});
+
+const make = (command: string, ...args: readonly string[]): void => void execFileSync(command, args);
+
+test("a pipe that nobody reads is refused, and one whose reader is slow loses nothing", async () => {
+  const name = path.join(folder, "pipe");
+  make("mkfifo", name);
+  assert.throws(() => open("pipe"), { code: "ENXIO" });
+  const reader = fs.openSync(name, fs.constants.O_RDONLY | fs.constants.O_NONBLOCK);
+  const { file, entries } = open("pipe");
+  // More than the pipe holds.
+  const lines = Array.from({ length: 3000 }, (_, index) => `${index} ${"x".repeat(90)}\n`);
+  for (const line of lines) file.write(line);
+  let taken = "";
+  const chunk = Buffer.alloc(1 << 16);
+  const take = (): void => {
+    try {
+      taken += chunk.toString("latin1", 0, fs.readSync(reader, chunk));
+    } catch (error) {
+      assert.equal((error as NodeJS.ErrnoException).code, "EAGAIN");
+    }
+  };
+  await waitFor(
+    () => {
+      take();
+      return taken.length === lines.join("").length;
+    },
+    { what: "all lines" },
+  );
+  assert.equal(taken, lines.join(""));
+  assert.deepEqual(entries, []);
+  await file.close();
+  fs.closeSync(reader);
+});
+
+test("the end does not wait for a reader that has stopped: what it does not take is counted", async () => {
+  const name = path.join(folder, "stopped");
+  make("mkfifo", name);
+  const reader = fs.openSync(name, fs.constants.O_RDONLY | fs.constants.O_NONBLOCK);
+  const { file, metrics } = open("stopped");
+  for (let count = 0; count < 3000; count += 1) file.write(`${"x".repeat(99)}\n`);
+  await file.close();
+  // The write that is under way learns of the end at its next try.
+  await waitFor(() => droppedIn(metrics) > 2000, { what: "the lost lines" });
+  fs.closeSync(reader);
+});
+
+test("a path that has become a directory keeps its file", async () => {
+  const { file, entries } = open("h.log");
+  file.write("one\n");
+  fs.renameSync(path.join(folder, "h.log"), path.join(folder, "h.log.1"));
+  fs.mkdirSync(path.join(folder, "h.log"));
+  file.reopen();
+  file.write("two\n");
+  await file.close();
+  assert.equal(read("h.log.1"), "one\ntwo\n");
+  assert.match(String(entries[0]!.fields?.["reason"]), /EISDIR/);
+});
+
+type WriteEnd = (error: Error | null, written: number) => void;
+
+test("a line that was cut short ends where it was cut", async (t) => {
+  const { file, metrics } = open("i.log");
+  const write = t.mock.method(fs, "write");
+  const fails = (_descriptor: number, _bytes: Buffer, _done: number, end: WriteEnd): void => {
+    write.mock.restore();
+    end(new Error("no space"), 0);
+  };
+  const cuts = (descriptor: number, bytes: Buffer, _done: number, end: WriteEnd): void => {
+    fs.writeSync(descriptor, bytes, 0, 13);
+    write.mock.mockImplementation(fails as unknown as typeof fs.write);
+    end(null, 13);
+  };
+  write.mock.mockImplementation(cuts as unknown as typeof fs.write);
+  file.write("GET /one\nGET /two\n");
+  file.reopen();
+  file.write("GET /three\n");
+  await file.close();
+  assert.equal(read("i.log"), "GET /one\nGET \nGET /three\n");
+  assert.equal(droppedIn(metrics), 1);
 });

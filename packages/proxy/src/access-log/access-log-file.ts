@@ -12,6 +12,14 @@ const flushBytes = 64 * 1024;
 const bufferBytes = 2 * flushBytes;
 /** In UTF-8, of one character of JavaScript's. */
 const maxCharacterBytes = 3;
+/** At the end, for a disk or a reader that is slow; what is not written by then is lost, and counted. */
+const closeTimeoutMs = 1000;
+
+/** A pipe that nobody reads is refused, rather than holding the process up; so is a write to one that is full. */
+const openFlags = fs.constants.O_WRONLY | fs.constants.O_APPEND | fs.constants.O_CREAT | fs.constants.O_NONBLOCK;
+
+const lineFeed = Buffer.from("\n");
+
 /** Shorter than Envoy's 10 s, so that a person who tails the log sees requests as they come. */
 const flushIntervalMs = 200;
 
@@ -26,7 +34,8 @@ export interface AccessLogFileOptions {
  * together, they cost 1 µs more of 37 a request.
  *
  * States: idle (empty buffer, no timer) → waiting (lines buffered, timer set) → writing (one write in flight, lines of
- * meanwhile buffered) → idle or waiting. `/dev/stdout` and `/dev/stderr` are the process's own descriptors.
+ * meanwhile buffered) → idle or waiting. `/dev/stdout` and `/dev/stderr` are the process's own descriptors. Nobody
+ * waits for a write: a disk, or a pipe's reader, may hang.
  */
 export class AccessLogFile {
   readonly path: string;
@@ -43,6 +52,10 @@ export class AccessLogFile {
   /** The one that was written last. */
   #spare: Buffer | undefined = undefined;
   #isWriting = false;
+  /** A write was cut short within a line: what follows begins another. */
+  #isWithinLine = false;
+  /** Told at the end, when a write has ended. */
+  #onWriteEnd: (() => void) | undefined = undefined;
   #timer: NodeJS.Timeout | undefined = undefined;
 
   /** @throws when the file cannot be opened for appending. */
@@ -87,9 +100,10 @@ export class AccessLogFile {
   /** Opens the path anew, for log rotation (`/reopen_logs`). */
   reopen(): void {
     if (!this.#isOwned) return;
-    this.flushSync();
     try {
       const next = this.#open();
+      // What came before is the old file's, unless that is being written to: then it is the first of the new one.
+      if (!this.#isWriting) this.#flush();
       this.#closeDescriptor();
       this.#descriptor = next;
     } catch (error) {
@@ -97,23 +111,20 @@ export class AccessLogFile {
     }
   }
 
-  /** Writes what is buffered before returning; for the end of the process. */
-  flushSync(): void {
-    clearTimeout(this.#timer);
-    this.#timer = undefined;
-    if (this.#usedBytes === 0 || this.#descriptor === undefined) return;
-    const bytes = this.#buffer.subarray(0, this.#usedBytes);
+  /** Writes what there is, as far as that goes within a second. */
+  async close(): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const timer = setTimeout(resolve, closeTimeoutMs);
+    this.#onWriteEnd = () => {
+      this.#flush();
+      if (!this.#isWriting) resolve();
+    };
+    if (!this.#isWriting) this.#onWriteEnd();
+    await promise;
+    clearTimeout(timer);
+    this.#onWriteEnd = undefined;
+    this.#dropped.add(linesOf(this.#buffer.subarray(0, this.#usedBytes)));
     this.#usedBytes = 0;
-    try {
-      fs.writeSync(this.#descriptor, bytes);
-    } catch (error) {
-      this.#dropped.add(linesOf(bytes));
-      this.#fail(error instanceof Error ? error.message : String(error));
-    }
-  }
-
-  close(): void {
-    this.flushSync();
     if (this.#isOwned) this.#closeDescriptor();
     this.#descriptor = undefined;
   }
@@ -127,7 +138,7 @@ export class AccessLogFile {
   #open(): number {
     if (this.path === "/dev/stdout") return 1;
     if (this.path === "/dev/stderr") return 2;
-    return fs.openSync(this.path, "a", 0o644);
+    return fs.openSync(this.path, openFlags, 0o644);
   }
 
   #flush(): void {
@@ -140,27 +151,37 @@ export class AccessLogFile {
     this.#spare = undefined;
     this.#usedBytes = 0;
     this.#isWriting = true;
-    this.#writeAll(this.#descriptor, bytes, full);
+    this.#write(this.#descriptor, this.#isWithinLine ? Buffer.concat([lineFeed, bytes]) : bytes, 0, full);
   }
 
-  #writeAll(descriptor: number, bytes: Buffer, buffer: Buffer): void {
-    fs.write(descriptor, bytes, (error, written) => {
-      if (error === null && written < bytes.length) {
-        this.#writeAll(descriptor, bytes.subarray(written), buffer);
+  /** What is behind `done`. */
+  #write(descriptor: number, bytes: Buffer, done: number, buffer: Buffer): void {
+    fs.write(descriptor, bytes, done, (error, written) => {
+      const doneNow = error === null ? done + written : done;
+      if (doneNow > 0) this.#isWithinLine = bytes[doneNow - 1] !== lineFeed[0];
+      if (doneNow < bytes.length && error === null) return this.#write(descriptor, bytes, doneNow, buffer);
+      if (error?.code === "EAGAIN" && descriptor === this.#descriptor) {
+        // The reader of a pipe is slow: what comes meanwhile is kept, up to the bound.
+        setTimeout(() => this.#write(descriptor, bytes, done, buffer), flushIntervalMs).unref();
         return;
       }
-      this.#isWriting = false;
-      // What has grown once is not kept.
-      if (buffer.length === bufferBytes) this.#spare = buffer;
-      for (const left of this.#leaving.splice(0)) fs.closeSync(left);
-      if (error === null) {
-        this.#trouble.end("the access log can be written again", { path: this.path });
-      } else {
-        this.#dropped.add(linesOf(bytes));
-        this.#fail(error.message);
-      }
-      if (this.#usedBytes > 0) this.#timer ??= setTimeout(() => this.#flush(), flushIntervalMs).unref();
+      this.#endWrite(error, bytes.subarray(doneNow), buffer);
     });
+  }
+
+  #endWrite(error: NodeJS.ErrnoException | null, lost: Buffer, buffer: Buffer): void {
+    this.#isWriting = false;
+    // What has grown once is not kept.
+    if (buffer.length === bufferBytes) this.#spare = buffer;
+    for (const left of this.#leaving.splice(0)) fs.closeSync(left);
+    if (error === null) {
+      this.#trouble.end("the access log can be written again", { path: this.path });
+    } else {
+      this.#dropped.add(linesOf(lost));
+      this.#fail(error.message);
+    }
+    if (this.#onWriteEnd !== undefined) this.#onWriteEnd();
+    else if (this.#usedBytes > 0) this.#timer ??= setTimeout(() => this.#flush(), flushIntervalMs).unref();
   }
 
   #fail(reason: string): void {
@@ -197,8 +218,9 @@ export class AccessLogFiles {
     for (const file of this.#files.values()) file.reopen();
   }
 
-  closeAll(): void {
-    for (const file of this.#files.values()) file.close();
+  async closeAll(): Promise<void> {
+    const files = [...this.#files.values()];
     this.#files.clear();
+    await Promise.all(files.map((file) => file.close()));
   }
 }

@@ -200,16 +200,16 @@ for (const { name, listener, sent, answer, lineCount } of rows) {
   test(`${name}: both write the same lines`, async () => {
     const seen = [sides.ours, sides.envoy].map(async (side) => {
       const lines = (more = ""): readonly string[] => linesOf(side, `${listener}${more}`);
-      const before = [lines().length, lines(".some").length, lines(".others").length] as const;
+      const counts = [lines().length, lines(".some").length, lines(".others").length] as const;
       await exchange(side.ports.get(listener)!, sent, answer);
       const isWhole = (): boolean =>
-        lines().length - before[0] >= lineCount &&
-        lines(".some").length + lines(".others").length - before[1] - before[2] >= lineCount;
-      await waitFor(isWhole, { what: "the lines", details: () => lines().slice(before[0]).join("\n") });
+        lines().length - counts[0] >= lineCount &&
+        lines(".some").length + lines(".others").length - counts[1] - counts[2] >= lineCount;
+      await waitFor(isWhole, { what: "the lines", details: () => lines().slice(counts[0]).join("\n") });
       return {
-        all: lines().slice(before[0]).map(comparable),
-        some: types(lines(".some").slice(before[1])),
-        others: types(lines(".others").slice(before[2])),
+        all: lines().slice(counts[0]).map(comparable),
+        some: types(lines(".some").slice(counts[1])),
+        others: types(lines(".others").slice(counts[2])),
       };
     });
     const [ours, envoys] = await Promise.all(seen);

@@ -3,6 +3,7 @@
 import { randomUUID } from "node:crypto";
 import { compileExpression } from "../cel/compile-expression.ts";
 import { grpcStatus, grpcStatusName } from "../http/grpc-status.ts";
+import { withoutControlCharacters } from "../http/header-value.ts";
 import { type ResponseFlag, connectionFlagsText, responseFlagsText } from "../http/response-flags.ts";
 import { allAddressOperators } from "./address-operators.ts";
 import { metadataOperators } from "./metadata-operators.ts";
@@ -110,7 +111,8 @@ function celOperator(isTyped: boolean): OperatorCompiler {
     const value: FormatValue = (info, request, response) => {
       const found = read(info, request, response);
       if (found === undefined || found === null) return undefined;
-      return typeof found === "string" ? found : JSON.stringify(found);
+      // Of metadata, say, in which a stranger's words may stand.
+      return typeof found === "string" ? withoutControlCharacters(found) : JSON.stringify(found);
     };
     if (!isTyped) return { value, isNumber: false };
     return { value, json: (info, request, response) => JSON.stringify(read(info, request, response)), isNumber: false };
@@ -188,7 +190,9 @@ export const operators: Readonly<Record<string, OperatorCompiler>> = {
   UNIQUE_ID: text(() => randomUUID()),
   UPSTREAM_CLUSTER: text((info) => info.cluster?.observabilityName),
   UPSTREAM_CLUSTER_RAW: text((info) => info.cluster?.name),
-  UPSTREAM_TRANSPORT_FAILURE_REASON: text((info) => info.upstreamTransportFailureReason?.replaceAll(" ", "_")),
+  UPSTREAM_TRANSPORT_FAILURE_REASON: text(({ upstreamTransportFailureReason: reason }) =>
+    reason === undefined ? undefined : withoutControlCharacters(reason).replaceAll(" ", "_"),
+  ),
   UPSTREAM_REQUEST_ATTEMPT_COUNT: number((info) => String(info.attemptCount)),
   CONNECTION_ID: number(({ listener }) => (listener === undefined ? undefined : String(listener.connectionId))),
   LISTENER_NAME: text((info) => ofOptional(info.listener?.name)),

@@ -166,3 +166,42 @@ for (const { name, omitEmpty, expected } of [
     assert.deepEqual(Object.keys(JSON.parse(line) as object), Object.keys(expected).sort());
   });
 }
+
+test("no word of a stranger's begins a line of its own, in text or in JSON", () => {
+  const hostile = 'a"\r\n[2026] "GET /forged" 200\u0000\u001b[31m';
+  const stream = streamInfo(request);
+  stream.dynamicMetadata = { of: { claim: hostile, deep: { [hostile]: hostile } } };
+  stream.upstreamTransportFailureReason = hostile;
+  const query = `/?q=${encodeURIComponent(hostile)}`;
+  const head = { ...request, path: query };
+  const operators = [
+    "%DYNAMIC_METADATA(of:claim)%",
+    "%DYNAMIC_METADATA(of)%",
+    "%METADATA(DYNAMIC:of:claim)%",
+    "%CEL(metadata.filter_metadata['of']['claim'])%",
+    "%TYPED_CEL(metadata.filter_metadata['of']['claim'])%",
+    "%UPSTREAM_TRANSPORT_FAILURE_REASON%",
+    "%QUERY_PARAM(q)%",
+    "%QUERY_PARAMS%",
+    "%PATH%",
+  ];
+  for (const operator of operators) {
+    const problems = new Problems();
+    const text = compileTextFormat(operator, "-", environment, Place.root, problems);
+    const json = compileJsonFormat(
+      { value: operator, text: `<${operator}>` },
+      false,
+      environment,
+      Place.root,
+      problems,
+    );
+    assert.deepEqual(problems.list, []);
+    const line = text(stream, head, undefined);
+    assert.ok(line.length > 3, operator);
+    // eslint-disable-next-line no-control-regex -- that is what must not be there
+    assert.doesNotMatch(line, /[\u0000-\u001f\u007f]/, operator);
+    const written = json(stream, head, undefined);
+    assert.equal(written.indexOf("\n"), written.length - 1, operator);
+    assert.deepEqual(Object.keys(JSON.parse(written) as object), ["text", "value"], operator);
+  }
+});
