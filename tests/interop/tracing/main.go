@@ -37,7 +37,7 @@ import (
 
 func main() {
 	command := &cobra.Command{Use: "tracing"}
-	command.AddCommand(jaeger(), collector())
+	command.AddCommand(jaeger(), collector(), application())
 	if err := command.Execute(); err != nil {
 		log.Fatal(err)
 	}
