@@ -45,16 +45,23 @@ spec: { selector: { app: ${name} }, ports: [{ port: 80, name: http }] }
       const first = await seen("by-hand");
       await writeFile(file, `${before}---\n${service("in-file")}`);
       const second = await seen("in-file");
-      for (const { proxies, revision, type } of [first, second]) {
+      for (const { proxies, type, name } of [first, second]) {
         assert.equal(type, "added");
-        assert.equal(revision!.after, revision!.before + 1);
         assert.ok(proxies!.connected > 3);
         assert.deepEqual([proxies!.inSync, proxies!.refusing], [proxies!.connected, 0]);
+        const [revision] = proxies!.revisions!.filter(({ virtualHost }) => virtualHost.startsWith(`${name}.shop`));
+        assert.equal(revision?.before, undefined);
+        // As access logs of whoever calls it will name it.
+        const routes = await shop.mustTulle("proxy-config", "route", "deploy/webapp", "-n", "shop");
+        assert.match(routes, new RegExp(`${name}.*${revision!.after!}`));
       }
-      assert.ok(second.revision!.before >= first.revision!.after);
+      assert.ok(second.batch! > first.batch!);
+      const { after: made } = second.proxies!.revisions!.find(({ virtualHost }) => virtualHost.startsWith("in-file"))!;
+      assert.match(await shop.mustTulle("changes", "--revision", made!), /Service shop\/in-file added/);
+      assert.match(await shop.mustTulle("changes", "--revision", "000000000000"), /^No changes are remembered/);
       assert.match(first.by!, new RegExp(`uid ${process.getuid!()}\\)?$`));
       assert.deepEqual([second.by, second.file?.includes("webapp.yaml:")], ["an edit of the file", true]);
-      await people.waitForOutput(/Service shop\/in-file added[^]*by an edit of the file, revision/);
+      await people.waitForOutput(/Service shop\/in-file added[^]*by an edit of the file\n/);
       await people.waitForOutput(/in-file[^]*\d+ of \d+ proxies in sync after \d+\.\d\d s\n/);
     } finally {
       await writeFile(file, before);

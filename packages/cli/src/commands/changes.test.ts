@@ -21,8 +21,18 @@ const answer: ChangesResponse = {
       moreFields: 3,
       findings: ["IST0101"],
       by: "ann (uid 1000)",
-      revision: { before: 41, after: 42 },
-      proxies: { connected: 5, inSync: 4, refusing: 1, tookMs: 124 },
+      batch: 42,
+      proxies: {
+        connected: 5,
+        inSync: 4,
+        refusing: 1,
+        tookMs: 124,
+        revisions: [
+          { virtualHost: "catalog.shop.svc.cluster.local:80", before: "94fc37d32ae9", after: "aa48d963b40d" },
+          { virtualHost: "a:80", after: "aa48d963b40d" },
+        ],
+        moreRevisions: 1,
+      },
     },
     {
       id: 2,
@@ -35,7 +45,7 @@ const answer: ChangesResponse = {
       moreFields: 0,
       findings: [],
       by: "the token's holder at 127.0.0.1",
-      revision: { before: 42, after: 43 },
+      batch: 43,
       proxies: { connected: 5, inSync: 3, refusing: 0 },
     },
     {
@@ -50,7 +60,7 @@ const answer: ChangesResponse = {
       moreFields: 0,
       findings: [],
       by: "an edit of the file",
-      revision: { before: 43, after: 44 },
+      batch: 44,
     },
   ],
   platformChanges: 4,
@@ -61,17 +71,20 @@ for (const { columns, expected } of [
   {
     columns: undefined,
     expected: `2026-11-24 18:00:01Z  VirtualService shop/catalog modified, shop.yaml:12
-  by ann (uid 1000), revision 41 → 42
+  by ann (uid 1000)
   spec.http[0].route[0].weight: 90 → 10
   spec.http[0].timeout: (none) → "1s\\u009b"
   and 3 more
   findings: IST0101
+  revision of catalog.shop.svc.cluster.local:80: 94fc37d32ae9 → aa48d963b40d
+  revision of a:80: (none) → aa48d963b40d
+  and 1 more
   4 of 5 proxies in sync after 0.12 s, 1 refuses something
 2026-11-24 18:00:02Z  Namespace other deleted, over the API
-  by the token's holder at 127.0.0.1, revision 42 → 43
+  by the token's holder at 127.0.0.1
   3 of 5 proxies in sync so far
 2026-11-24 18:00:03Z  Rollout shop/catalog added, rollouts.yaml:1
-  by an edit of the file, revision 43 → 44
+  by an edit of the file
   no proxy needs it
 4 of 5 proxies have everything that was sent.
 `,
@@ -80,23 +93,27 @@ for (const { columns, expected } of [
     columns: 40,
     expected: `2026-11-24 18:00:01Z  VirtualService
     shop/catalog modified, shop.yaml:12
-  by ann (uid 1000), revision 41 → 42
+  by ann (uid 1000)
   spec.http[0].route[0].weight: 90 → 10
   spec.http[0].timeout: (none) →
     "1s\\u009b"
   and 3 more
   findings: IST0101
+  revision of
+    catalog.shop.svc.cluster.local:80:
+    94fc37d32ae9 → aa48d963b40d
+  revision of a:80: (none) →
+    aa48d963b40d
+  and 1 more
   4 of 5 proxies in sync after 0.12 s, 1
     refuses something
 2026-11-24 18:00:02Z  Namespace other
     deleted, over the API
-  by the token's holder at 127.0.0.1,
-    revision 42 → 43
+  by the token's holder at 127.0.0.1
   3 of 5 proxies in sync so far
 2026-11-24 18:00:03Z  Rollout
     shop/catalog added, rollouts.yaml:1
-  by an edit of the file, revision 43 →
-    44
+  by an edit of the file
   no proxy needs it
 4 of 5 proxies have everything that was
 sent.

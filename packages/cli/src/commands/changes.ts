@@ -2,7 +2,7 @@
 import type { Command } from "commander";
 import { parseDuration } from "@tulle/config";
 import { endpoints } from "@tulle/config/api";
-import type { ChangesResponse, ChangeSync, FieldChange, RecordedChange } from "@tulle/config/api";
+import type { ChangesResponse, ChangeSync, FieldChange, RecordedChange, RouteRevision } from "@tulle/config/api";
 import { printable } from "@tulle/telemetry";
 import { parseKind } from "../arguments/resource-arguments.ts";
 import { CommandFailure, exitCodes } from "../command/command-failure.ts";
@@ -17,6 +17,7 @@ import { wrapBehind, wrapText } from "../printing/wrap-text.ts";
 interface ChangesOptions extends OutputOption, InstanceOption {
   readonly namespace?: string;
   readonly since?: string;
+  readonly revision?: string;
   readonly watch?: true;
 }
 
@@ -28,15 +29,18 @@ export function register(command: Command, context: CommandContext): void {
   command.argument("[kind/name]", "only changes of this object, or of a kind");
   command.option("-n, --namespace <namespace>", "only changes in this namespace");
   command.option("--since <duration>", "only the last 10m, 2h and so on");
+  command.option("--revision <revision>", "only what made this revision, which access logs name, or ended it");
   command.option("-w, --watch", "go on with what is changed from now on, and when the proxies have it");
   addExamples(command, [
     ["tulle changes --since 10m", "what happened just now"],
     ["tulle changes VirtualService/catalog -n shop", "one object's history"],
+    ["tulle changes --revision aa48d963b40d", "which edit made the routes that a line of an access log names"],
     ["tulle changes --watch --since 1s -o json", "what happens from now on, one JSON object a line"],
   ]);
   command.action(async (object: string | undefined, options: ChangesOptions) => {
     const named = object === undefined ? undefined : parseObject(object);
-    const isWanted: Wanted = ({ kind, name, namespace }) =>
+    const isWanted: Wanted = ({ kind, name, namespace, proxies }) =>
+      (options.revision === undefined || hasRevision(proxies, options.revision)) &&
       (options.namespace === undefined || namespace === options.namespace) &&
       (named === undefined || (kind === named.kind && (named.name === undefined || name === named.name)));
     const since = sinceOf(options.since);
@@ -98,6 +102,10 @@ async function watchChanges(
   }
 }
 
+function hasRevision(proxies: ChangeSync | undefined, revision: string): boolean {
+  return proxies?.revisions?.some(({ before, after }) => before === revision || after === revision) === true;
+}
+
 function parseObject(text: string): { readonly kind: string; readonly name: string | undefined } {
   const slash = text.indexOf("/");
   return slash < 0
@@ -125,14 +133,10 @@ export function changesText({ changes, proxies }: ChangesResponse, terminal: Ter
 }
 
 function changeText(change: RecordedChange, { columns, cwd }: Terminal, withSync: boolean): string {
-  const { type, file, findings, by, revision } = change;
+  const { type, file, findings, by } = change;
   const where = file === undefined ? "over the API" : pathFromHere(file, cwd);
-  const made = [
-    ...(by === undefined ? [] : [`by ${by}`]),
-    ...(revision === undefined ? [] : [`revision ${revision.before} → ${revision.after}`]),
-  ];
   const lines = [
-    ...(made.length === 0 ? [] : [made.join(", ")]),
+    ...(by === undefined ? [] : [`by ${by}`]),
     ...change.fields.map(fieldText),
     ...(change.moreFields === 0 ? [] : [`and ${change.moreFields} more`]),
     ...(findings.length === 0 ? [] : [`findings: ${findings.join(", ")}`]),
@@ -148,10 +152,20 @@ function nameOf({ kind, namespace, name }: RecordedChange): string {
   return `${kind} ${namespace === "" ? "" : `${namespace}/`}${name}`;
 }
 
-function syncText({ revision, proxies }: RecordedChange, columns: number | undefined): string {
+function syncText({ batch, proxies }: RecordedChange, columns: number | undefined): string {
   // Kept by a control plane that did not count yet.
-  if (revision === undefined) return "";
-  return `${wrapBehind("  ", proxies === undefined ? "no proxy needs it" : proxiesText(proxies), columns, "  ")}\n`;
+  if (batch === undefined) return "";
+  const { revisions = [], moreRevisions = 0 } = proxies ?? {};
+  const lines = [
+    ...revisions.map(revisionText),
+    ...(moreRevisions === 0 ? [] : [`and ${moreRevisions} more`]),
+    proxies === undefined ? "no proxy needs it" : proxiesText(proxies),
+  ];
+  return lines.map((line) => `${wrapBehind("  ", printable(line), columns, "  ")}\n`).join("");
+}
+
+function revisionText({ virtualHost, before = "(none)", after = "(none)" }: RouteRevision): string {
+  return `revision of ${virtualHost}: ${before} → ${after}`;
 }
 
 function proxiesText({ connected, inSync, refusing, tookMs }: ChangeSync): string {

@@ -274,11 +274,8 @@ export interface RecordedChange {
   readonly findings: readonly string[];
   /** Who made it, as far as the control plane knows: a user of its machine, the token's holder, an edit of the file. */
   readonly by?: string;
-  /**
-   * Of the configuration, before and after: rises by one with every batch of changes that are made at once, across
-   * restarts.
-   */
-  readonly revision?: { readonly before: number; readonly after: number };
+  /** Equal for changes that were made at once; rises by one, across restarts. */
+  readonly batch?: number;
   /** Missing where it means nothing for any proxy. */
   readonly proxies?: ChangeSync;
 }
@@ -292,6 +289,18 @@ export interface ChangeSync {
   readonly refusing: number;
   /** From the change to the last proxy's answer; missing while one has not answered. */
   readonly tookMs?: number;
+  /** Routes that have become others, as access logs name them; missing when none have. */
+  readonly revisions?: readonly RouteRevision[];
+  /** Further ones, of the first 100. */
+  readonly moreRevisions?: number;
+}
+
+/** The configuration revision of a virtual host's routes, before and after; missing = there was none, or is none. */
+export interface RouteRevision {
+  /** `catalog.shop.svc.cluster.local:80` */
+  readonly virtualHost: string;
+  readonly before?: string;
+  readonly after?: string;
 }
 
 export interface FieldChange {

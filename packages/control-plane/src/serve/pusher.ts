@@ -21,6 +21,7 @@ import { Convergence } from "./convergence.ts";
 import type { ControlPlaneMetrics } from "./metrics.ts";
 import { EmptyEndpoints } from "./empty-endpoints.ts";
 import type { MeshChange, MeshState } from "./mesh-state.ts";
+import { type PushFollower, RouteChanges } from "./route-changes.ts";
 import type { SecretResources } from "./secret-resources.ts";
 import type { TranslationCache } from "./translation-cache.ts";
 import type { TurnedAway } from "./turned-away.ts";
@@ -99,10 +100,12 @@ export class Pusher implements AdsServerHandlers {
   /** Of the changes that not every proxy has been sent. */
   #changes: readonly ChangeSpans[] = [];
   readonly #empty = new EmptyEndpoints();
-  #onSettled: (connection: AdsConnection) => void = () => undefined;
+  #follower: PushFollower | undefined;
+  readonly #routeChanges: RouteChanges;
 
   constructor(options: PusherOptions) {
     this.#options = options;
+    this.#routeChanges = new RouteChanges(options.cache);
   }
 
   get connected(): readonly ConnectedProxy[] {
@@ -114,9 +117,9 @@ export class Pusher implements AdsServerHandlers {
     return this.#pending.size > 0;
   }
 
-  /** Whoever counts who has a change hears when a proxy has all that was meant for it, or has gone. */
-  follow(onSettled: (connection: AdsConnection) => void): void {
-    this.#onSettled = onSettled;
+  /** Whoever counts who has a change. */
+  follow(follower: PushFollower): void {
+    this.#follower = follower;
   }
 
   /** Whether a proxy has answered all that is meant for it, and how. */
@@ -161,7 +164,7 @@ export class Pusher implements AdsServerHandlers {
       endpoints: new Map(),
       wantedSecrets: new Set(),
       isToldOfSecrets: false,
-      convergence: new Convergence(metrics.convergenceSeconds, clock, () => this.#onSettled(connection)),
+      convergence: new Convergence(metrics.convergenceSeconds, clock, () => this.#follower?.settled(connection)),
     };
     this.#entries.set(connection, entry);
     metrics.connections.set(this.#entries.size);
@@ -238,7 +241,7 @@ export class Pusher implements AdsServerHandlers {
     this.#pending.delete(entry);
     this.#options.metrics.connections.set(this.#entries.size);
     this.#options.log.info("proxy disconnected", { proxy: proxyId(entry.proxy), reason, connection: connection.id });
-    this.#onSettled(connection);
+    this.#follower?.settled(connection);
   }
 
   #answered(connection: AdsConnection, { type, nonce }: Pick<Acknowledgement, "type" | "nonce">): void {
@@ -313,6 +316,8 @@ export class Pusher implements AdsServerHandlers {
     if (ownChanged) this.#timed("LDS", () => connection.set("LDS", byName(cache.own(view.own).listeners)));
     if (view.routes.key !== before?.routes.key) {
       this.#timed("RDS", () => connection.set("RDS", byName(cache.routes(view.routes))));
+      if (before !== undefined)
+        this.#follower?.rerouted(connection, () => this.#routeChanges.between(before.routes, view.routes));
     }
     if (before === undefined) connection.set("ECDS", new Map());
   }
@@ -365,6 +370,7 @@ export class Pusher implements AdsServerHandlers {
   }
 
   #forgetUnused(): void {
+    this.#routeChanges.forget();
     const views = [...this.#entries.values()].flatMap((entry) => (entry.view === undefined ? [] : [entry.view]));
     this.#options.cache.keepOnly(views);
   }

@@ -6,6 +6,7 @@ import type { RecordedChange } from "@tulle/config/api";
 import type { AdsConnection } from "@tulle/xds";
 import type { MeshChange } from "./mesh-state.ts";
 import type { ConnectedProxy, Pusher } from "./pusher.ts";
+import type { PushFollower } from "./route-changes.ts";
 import { maxChanges, parseRecordedChange, type SavedChanges, Timeline } from "./timeline.ts";
 
 function stage(saved: ReadonlyMap<string, RecordedChange> = new Map()) {
@@ -30,7 +31,7 @@ function stage(saved: ReadonlyMap<string, RecordedChange> = new Map()) {
 class Proxies {
   readonly #states = new Map<AdsConnection, ReturnType<Pusher["syncOf"]>>();
   #declare: (change: MeshChange) => void = () => assert.fail("nobody follows the mesh");
-  #settled: (connection: AdsConnection) => void = () => assert.fail("nobody follows the proxies");
+  #follower: PushFollower | undefined;
   isPending = false;
   readonly stages: Pick<ConstructorParameters<typeof Timeline>[0], "mesh" | "pusher">;
 
@@ -50,7 +51,7 @@ class Proxies {
             .toArray();
         },
         syncOf: (connection) => this.#states.get(connection) ?? "gone",
-        follow: (listener) => (this.#settled = listener),
+        follow: (follower) => (this.#follower = follower),
       },
     };
   }
@@ -68,10 +69,14 @@ class Proxies {
     this.#declare({ routing: true, endpoints: false, sinceMs: 0 });
   }
 
+  reroute(connection: AdsConnection, ...virtualHosts: readonly string[]): void {
+    this.#follower!.rerouted(connection, () => virtualHosts.map((virtualHost) => ({ virtualHost, after: "1" })));
+  }
+
   answer(connection: AdsConnection, state: ReturnType<Pusher["syncOf"]>): void {
     if (state === "gone") this.#states.delete(connection);
     else this.#states.set(connection, state);
-    this.#settled(connection);
+    this.#follower!.settled(connection);
   }
 }
 
@@ -98,7 +103,7 @@ test("a change tells its fields", () => {
     moreFields: 0,
     findings: [],
     by: "ann (uid 1000)",
-    revision: { before: 0, after: 1 },
+    batch: 1,
   });
   assert.deepEqual(timeline.since(Date.parse("2026-11-24T18:00:01Z")), []);
 });
@@ -150,7 +155,7 @@ test("the newest are kept, across a restart", () => {
 test("it is told which proxies have a change, and how long that took", () => {
   const { timeline, tell, pass, proxies, written } = stage();
   const [one, two, third, last] = [proxies.connect(), proxies.connect(), proxies.connect(), proxies.connect()];
-  const soFar = () => timeline.since(0).map(({ revision, proxies: sync }) => [revision?.after, sync]);
+  const soFar = () => timeline.since(0).map(({ batch, proxies: sync }) => [batch, sync]);
   const change = (weight: number): void => tell({ type: "modified", previous: rule(0), resource: rule(weight) });
   change(1);
   assert.deepEqual(soFar(), [[1, undefined]], "nobody has to hear of it");
@@ -184,11 +189,25 @@ test("it is told which proxies have a change, and how long that took", () => {
     [3, { ...all, tookMs: 70 }],
   ]);
   assert.deepEqual(written().get("4")?.proxies, { ...all, tookMs: 70 });
+  // What becomes of routes, told once, and not told of proxies that have it.
+  const [again, other] = [proxies.connect(), proxies.connect()];
+  proxies.isPending = true;
+  change(5);
+  proxies.declare();
+  proxies.reroute(again, "a:80", "b:80");
+  proxies.reroute(other, "a:80", ...Array.from({ length: 200 }, (_, index) => `${index}:80`));
+  proxies.answer(again, "inSync");
+  proxies.reroute(again, "late:80");
+  proxies.answer(other, "inSync");
+  const { revisions = [], moreRevisions } = timeline.since(0).at(-1)!.proxies!;
+  const named = revisions.map(({ virtualHost }) => virtualHost);
+  assert.deepEqual([named.slice(0, 3), named.length, moreRevisions], [["a:80", "b:80", "0:80"], 8, 92]);
+  for (const each of [again, other]) proxies.answer(each, "gone");
   // Without any proxy, and with a clock that was set back.
   for (const each of [one, two, last]) proxies.answer(each, "gone");
   proxies.isPending = true;
   change(4);
   pass(-1000);
   proxies.declare();
-  assert.deepEqual(soFar().at(-1), [4, { connected: 0, inSync: 0, refusing: 0, tookMs: 0 }]);
+  assert.deepEqual(soFar().at(-1), [5, { connected: 0, inSync: 0, refusing: 0, tookMs: 0 }]);
 });

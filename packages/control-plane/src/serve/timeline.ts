@@ -60,10 +60,8 @@ export class Timeline {
     this.#progress = new ChangeProgress({
       ...options,
       maxBatches: maxChanges,
-      onDone: (revision, proxies) => {
-        this.#changes = this.#changes.map((change) =>
-          change.revision?.after === revision ? { ...change, proxies } : change,
-        );
+      onDone: (batch, proxies) => {
+        this.#changes = this.#changes.map((change) => (change.batch === batch ? { ...change, proxies } : change));
         this.#save();
       },
     });
@@ -80,7 +78,7 @@ export class Timeline {
     return this.#changes
       .filter(({ time }) => Date.parse(time) >= timeMs)
       .map((change) => {
-        const proxies = change.revision && this.#progress.of(change.revision.after);
+        const proxies = change.batch === undefined ? undefined : this.#progress.of(change.batch);
         return proxies === undefined ? change : { ...change, proxies };
       });
   }
@@ -99,8 +97,7 @@ export class Timeline {
       ({ resource }) => keyText(resource!),
     );
     let id = this.#changes.at(-1)?.id ?? 0;
-    const before = this.#changes.at(-1)?.revision?.after ?? 0;
-    const revision = { before, after: before + 1 };
+    const batch = (this.#changes.at(-1)?.batch ?? 0) + 1;
     const recorded = own.flatMap((change): readonly RecordedChange[] => {
       const fields = fieldChanges(change);
       if (change.type === "modified" && fields.length === 0) return [];
@@ -121,12 +118,12 @@ export class Timeline {
           moreFields: Math.max(0, fields.length - maxFields),
           findings: (codes.get(keyText(keyOf(resource))) ?? []).map(({ code }) => code),
           ...(by !== undefined && { by }),
-          revision,
+          batch,
         },
       ];
     });
     if (recorded.length === 0) return;
-    const proxies = this.#progress.begin(revision.after);
+    const proxies = this.#progress.begin(batch);
     const told = proxies === undefined ? recorded : recorded.map((change) => ({ ...change, proxies }));
     this.#changes = [...this.#changes, ...told].slice(-maxChanges);
     this.#save();

@@ -4,6 +4,7 @@
 import { hash } from "node:crypto";
 import { create, toBinary } from "@bufbuild/protobuf";
 import { AnySchema } from "@bufbuild/protobuf/wkt";
+import type { RouteRevision } from "@tulle/config/api";
 import { contentVersion, type EncodedResource } from "@tulle/xds";
 import { MetadataSchema } from "@tulle/xds/envoy/config/core/v3/base_pb";
 import { type RouteConfiguration, RouteConfigurationSchema } from "@tulle/xds/envoy/config/route/v3/route_pb";
@@ -32,6 +33,9 @@ const metadataTemplate = toBinary(
 );
 const digitsAt = metadataTemplate.length - revisionLength;
 
+/** By table: the revision of each virtual host, by its name. */
+const revisionsOfTables = new WeakMap<EncodedResource, ReadonlyMap<string, string>>();
+
 /**
  * A table whose virtual hosts have their revisions. Each virtual host is encoded once, for its hash and for the table:
  * of ten thousand that is a tenth of a second. The fields stand in the order in which an encoder writes them.
@@ -40,19 +44,52 @@ export function encodeRoutes(table: RouteConfiguration): EncodedResource {
   const parts: Uint8Array[] = [
     toBinary(RouteConfigurationSchema, create(RouteConfigurationSchema, { name: table.name })),
   ];
+  const revisions = new Map<string, string>();
   for (const host of table.virtualHosts) {
     // What follows name and domains has higher field numbers, and `metadata` the highest.
     const { name, domains } = host;
     const names = toBinary(VirtualHostSchema, create(VirtualHostSchema, { name, domains }));
     const routes = toBinary(VirtualHostSchema, { ...host, name: "", domains: [] });
     const metadata = Buffer.from(metadataTemplate);
-    metadata.write(revisionOf(routes), digitsAt, "latin1");
+    const revision = revisionOf(routes);
+    revisions.set(name, revision);
+    metadata.write(revision, digitsAt, "latin1");
     parts.push(lengthDelimited(names.length + routes.length + metadata.length), names, routes, metadata);
   }
   parts.push(toBinary(RouteConfigurationSchema, { ...table, name: "", virtualHosts: [] }));
   const value = Buffer.concat(parts);
   const typeUrl = `type.googleapis.com/${RouteConfigurationSchema.typeName}`;
-  return { name: table.name, version: contentVersion(value), any: create(AnySchema, { typeUrl, value }) };
+  const encoded = { name: table.name, version: contentVersion(value), any: create(AnySchema, { typeUrl, value }) };
+  revisionsOfTables.set(encoded, revisions);
+  return encoded;
+}
+
+/** What tells the tables of one time from those of another. Both were made by `encodeRoutes`. */
+export function changedRevisions(
+  before: readonly EncodedResource[],
+  after: readonly EncodedResource[],
+): readonly RouteRevision[] {
+  const of = (tables: readonly EncodedResource[], name: string): EncodedResource | undefined =>
+    tables.find((table) => table.name === name);
+  const names = new Set([...before, ...after].map(({ name }) => name));
+  return [...names].flatMap((name) => {
+    const [old, now] = [of(before, name), of(after, name)];
+    return old?.version === now?.version ? [] : changedIn(revisionsIn(old), revisionsIn(now));
+  });
+}
+
+function revisionsIn(table: EncodedResource | undefined): ReadonlyMap<string, string> {
+  return (table && revisionsOfTables.get(table)) ?? new Map<string, string>();
+}
+
+function changedIn(before: ReadonlyMap<string, string>, after: ReadonlyMap<string, string>): RouteRevision[] {
+  const changed: RouteRevision[] = [];
+  for (const [virtualHost, revision] of after) {
+    const old = before.get(virtualHost);
+    if (old !== revision) changed.push({ virtualHost, ...(old === undefined ? {} : { before: old }), after: revision });
+  }
+  for (const [virtualHost, old] of before) if (!after.has(virtualHost)) changed.push({ virtualHost, before: old });
+  return changed;
 }
 
 /** The head of RouteConfiguration's field `virtual_hosts`: its number with the wire type, then a varint. */
