@@ -3,6 +3,7 @@
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from "node:http";
 import { acceptBacklog, oldestMakesWay } from "@tulle/listening";
 import type { MergedMetrics } from "./scrape/merged-metrics.ts";
+import { metricsPort } from "./settings.ts";
 import type { RunningDataPlane } from "./data-plane/data-plane.ts";
 
 // Not by an import, which reads every export and so loads fetch's library (ARCHITECTURE.md, "What makes it start
@@ -11,7 +12,6 @@ const { createServer } = process.getBuiltinModule("node:http");
 
 export const healthPort = 15_021;
 export const healthPath = "/healthz/ready";
-export const metricsPort = 15_020;
 export const metricsPath = "/stats/prometheus";
 
 /**

@@ -60,8 +60,8 @@ export type ParsedSettings =
   | { readonly ok: true; readonly settings: AgentSettings }
   | { readonly ok: false; readonly problems: readonly string[] };
 
-/** The agent's own, where it would ask itself without end. */
-const agentMetricsPort = 15_020;
+/** The agent's own page of metrics (Istio's port). */
+export const metricsPort = 15_020;
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -223,8 +223,10 @@ function parseApplication(
   const { scrape, port = "80", path: page = "/metrics" } = said;
   if (scrape === "false") return undefined;
   const number = Number(port);
+  // It would ask itself without end.
+  const isOwn = number === metricsPort;
   const isPort = /^\d{1,5}$/.test(String(port)) && number > 0 && number < 65_536;
-  if (!isPort || number === agentMetricsPort || !String(page).startsWith("/")) {
+  if (!isPort || isOwn || !String(page).startsWith("/")) {
     problems.push(
       `ISTIO_PROMETHEUS_ANNOTATIONS: ${JSON.stringify(port)} and ${JSON.stringify(page)} are no page of the application`,
     );

@@ -79,17 +79,14 @@ export async function runControlPlane(options: ControlPlaneOptions): Promise<Run
     const tracer = processTracer({ environment, serviceName: "control-plane", version, metrics, log });
     // Last of all: what ends is told, too.
     open.defer(() => tracer?.close());
-    const { keys, providers, changes } = await openKept(options, log, open);
-    const hasAuthority = options.xdsTlsAddress !== undefined;
+    const { keys, providers, changes, rollouts } = await openKept(options, log, open);
     const securityOptions = { ...options, stateDirectory: state.path };
+    const hasAuthority = options.xdsTlsAddress !== undefined;
     const security = hasAuthority
       ? await openSecurity(securityOptions, metrics, clock, logging.logger("ca"), tracer)
       : undefined;
     const authority = security?.authority;
     open.defer(() => authority?.close());
-    const rollouts = await openSavedRollouts(state, (reason) =>
-      log.error("where roll-outs stood cannot be read: they have to be started anew", { reason }),
-    );
     const kept = { keys, providers, rollouts, loginRootSecret: await openLoginRootSecret(state) };
     const counted = controlPlaneMetrics(metrics, version);
     const given = { store, kept, security, clusterId, minimumTls, debounce, clock, log, tracer };
@@ -100,21 +97,11 @@ export async function runControlPlane(options: ControlPlaneOptions): Promise<Run
     const { plaintext: xdsAddress, tls: xdsTlsAddress } = open.use(
       await serveXds(options, instanceId, stages, security, clock, descriptors),
     );
-    const { findings, statusOf } = stages;
     const timeline = new Timeline({ ...stages, store, kept: changes, clock });
     open.defer(() => timeline.close());
-    const resources = resourceRoutes({
-      store,
-      findings,
-      statusOf,
-      metrics: counted,
-      maxResources: options.maxResources,
-    });
-    const process = new ProcessMetrics(metrics);
-    const measure = (): void => {
-      process.refresh();
-      stages.measure();
-    };
+    const { maxResources } = options;
+    const resources = resourceRoutes({ ...stages, store, metrics: counted, maxResources });
+    const measure = measuring(metrics, stages);
     const debug = debugRoutes({ ...stages, store, metrics, measure, instanceId, version });
     const socketPath = makeSocketPath(state.path, apiSocketName);
     const http = await serveHttpApi({
@@ -150,7 +137,7 @@ export async function runControlPlane(options: ControlPlaneOptions): Promise<Run
       xdsTlsAddress,
       httpAddress,
       socketPath,
-      findings,
+      findings: stages.findings,
       close: () => open.disposeAsync(),
     };
   } catch (error) {
@@ -182,7 +169,19 @@ async function openKept({ state, fresh = false }: ControlPlaneOptions, log: Logg
   const changes = await opened("changes.json", "the timeline of changes could not be saved", (value) =>
     fresh ? undefined : parseRecordedChange(value),
   );
-  return { keys, providers, changes };
+  const rollouts = await openSavedRollouts(state, (reason) =>
+    log.error("where roll-outs stood cannot be read: they have to be started anew", { reason }),
+  );
+  return { keys, providers, changes, rollouts };
+}
+
+/** What is brought up to date before the metrics are shown. */
+function measuring(metrics: MetricRegistry, stages: { measure(): void }): () => void {
+  const process = new ProcessMetrics(metrics);
+  return () => {
+    process.refresh();
+    stages.measure();
+  };
 }
 
 function addressText(address: Address | undefined): string | undefined {

@@ -3,13 +3,12 @@
 // A command's file exports `register(command, context)`. The frame has made `command` (name and summary come from the
 // row in `commands.ts`) and loads the file only when that command, or its help, is asked for; so a file may import what
 // it needs at the top. `register` adds arguments, options, sub-commands, examples and the action:
+// - addInstanceOption(command): `--dir`, where the command talks to a running instance
+// - addOutputOption(command): `-o json|yaml`, where there is data
+// - addExamples(command, [["tulle pods -o json", "everything, for a program"]])
 //
-//   export function register(command: Command, context: CommandContext): void { addInstanceOption(command);
-//   // --dir, where the command talks to a running instance addOutputOption(command);                         // -o
-//   json|yaml, where there is data addExamples(command, [["tulle pods -o json", "everything, for a program"]]);
-//   command.argument("[name]", "…").action(async (name: string | undefined, options: InstanceOption & OutputOption) =>
-//   { const instance = await context.instance(options); context.printData(data, options.output, () => "text for
-//   people\n"); }); }
+// Its action takes what it is about from `context.instance(options)` and shows it by `context.printData`; pods.ts is a
+// short one to begin with.
 //
 // An action that returns ended well (exit status 0). What goes wrong is thrown as a `CommandFailure`; any other error
 // is a bug and shown with its stack. Output goes through `context`, never through `console` or `process`.
@@ -21,6 +20,11 @@ export type OutputFormat = "json" | "yaml";
 /** What `addInstanceOption` adds to a command's parsed options. */
 export interface InstanceOption {
   readonly dir?: string;
+}
+
+/** Value of `-n`. */
+export interface NamespaceOption {
+  readonly namespace?: string;
 }
 
 /** What `addOutputOption` adds to a command's parsed options. */

@@ -6,7 +6,7 @@ import type { ChangesResponse, ChangeSync, FieldChange, RecordedChange, RouteRev
 import { printable } from "@tulle/telemetry";
 import { parseKind } from "../arguments/resource-arguments.ts";
 import { CommandFailure, exitCodes } from "../command/command-failure.ts";
-import type { CommandContext, InstanceOption, OutputOption } from "../command/command-module.ts";
+import type { CommandContext, InstanceOption, NamespaceOption, OutputOption } from "../command/command-module.ts";
 import { addExamples, addInstanceOption, addOutputOption } from "../command/command-options.ts";
 import { connect, withApiFailures } from "../instance/instance-client.ts";
 import { poll } from "../instance/poll.ts";
@@ -14,8 +14,7 @@ import { pathFromHere } from "../printing/path-from-here.ts";
 import { timedLine } from "../printing/timed-line.ts";
 import { wrapBehind, wrapText } from "../printing/wrap-text.ts";
 
-interface ChangesOptions extends OutputOption, InstanceOption {
-  readonly namespace?: string;
+interface ChangesOptions extends OutputOption, InstanceOption, NamespaceOption {
   readonly since?: string;
   readonly revision?: string;
   readonly watch?: true;

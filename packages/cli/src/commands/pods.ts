@@ -1,6 +1,6 @@
 // `tulle pods`: what runs, where its proxy listens and where its app.
 import type { Command } from "commander";
-import type { CommandContext, InstanceOption, OutputOption } from "../command/command-module.ts";
+import type { CommandContext, InstanceOption, NamespaceOption, OutputOption } from "../command/command-module.ts";
 import { addExamples, addInstanceOption, addOutputOption } from "../command/command-options.ts";
 import { connect, withApiFailures } from "../instance/instance-client.ts";
 import { formatFitting } from "../printing/format-table.ts";
@@ -15,7 +15,7 @@ export function register(command: Command, context: CommandContext): void {
     ["tulle pods", "a table"],
     ["tulle pods -n shop -o json", "names, labels and addresses, for a program"],
   ]);
-  command.action(async (options: InstanceOption & OutputOption & { readonly namespace?: string }) => {
+  command.action(async (options: InstanceOption & NamespaceOption & OutputOption) => {
     const instance = await context.instance(options);
     const client = connect(instance);
     const { items } = await withApiFailures(instance, () => client.list("Pod", options.namespace));

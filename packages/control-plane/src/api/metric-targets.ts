@@ -2,10 +2,7 @@
 // serve. In the form of Prometheus's HTTP service discovery, whose labels become those of all series of the target.
 import { decideInjection, mergesMetrics, meshConfigOf, metricsAnnotations, type Pod, type Store } from "@tulle/config";
 import type { MetricTarget } from "@tulle/config/api";
-
-/** Istio's port of an agent, and the page on it. */
-const agentPort = 15_020;
-const agentPath = "/stats/prometheus";
+import { agentMetrics } from "../names/agent-metrics.ts";
 
 export function metricTargets(store: Pick<Store, "list" | "get">): readonly MetricTarget[] {
   const { enablePrometheusMerge = true } = meshConfigOf(store.list("ConfigMap"));
@@ -29,7 +26,7 @@ function targetsOf(pod: Pod, store: Pick<Store, "get">, ofMesh: boolean): readon
     targets: [`${address}:${port}`],
     labels: { ...about, __metrics_path__: path, __scheme__: scheme },
   });
-  const ofProxy = injection === "none" ? [] : [target(String(agentPort), agentPath, "http")];
+  const ofProxy = injection === "none" ? [] : [target(String(agentMetrics.port), agentMetrics.path, "http")];
   const said = metricsAnnotations(annotations);
   if (said?.scrape !== "true" || injection === "gateway") return ofProxy;
   if (injection === "sidecar" && mergesMetrics(annotations, ofMesh)) return ofProxy;

@@ -1,13 +1,12 @@
 // The metrics of one pod's proxy, from the agent's port 15020 (Istio's), bounded in time and size: a pod that hangs or
 // answers rubbish costs its own numbers and nothing else.
 import type { IncomingMessage } from "node:http";
+import { agentMetrics } from "../names/agent-metrics.ts";
 
 // Not by an import, which reads every export and so loads fetch's library (ARCHITECTURE.md, "What makes it start
 // quickly").
 const { request } = process.getBuiltinModule("node:http");
 
-const metricsPort = 15_020;
-const metricsPath = "/stats/prometheus";
 const timeoutMs = 3000;
 /** A proxy with 10,000 series has about 6 MB of them. */
 const maxBytes = 32 * 1024 * 1024;
@@ -20,7 +19,7 @@ export async function readProxyMetrics(
 ): Promise<readonly string[] | undefined> {
   const { promise, resolve } = Promise.withResolvers<readonly string[] | undefined>();
   const sent = request(
-    { host: address, port: metricsPort, path: metricsPath, agent: false, signal: AbortSignal.timeout(timeoutMs) },
+    { host: address, ...agentMetrics, agent: false, signal: AbortSignal.timeout(timeoutMs) },
     (response) => {
       if (response.statusCode === 200) wantedLines(response, isWanted).then(resolve, () => resolve(undefined));
       else response.destroy();

@@ -177,9 +177,11 @@ export class MeshState {
   #traced<Result>(name: string, parent: ProcessSpan | undefined, work: () => Result): Result {
     if (parent === undefined) return work();
     const span = this.#options.tracer?.start(name, { parent });
-    const result = work();
-    span?.end();
-    return result;
+    try {
+      return work();
+    } finally {
+      span?.end();
+    }
   }
 }
 

@@ -4,17 +4,14 @@ import type { Command } from "commander";
 import { type ApiClient, type Deployment, findKind, type Pod, selects } from "@tulle/config";
 import { chooseResource } from "../../arguments/choose-resource.ts";
 import { CommandFailure, exitCodes } from "../../command/command-failure.ts";
-import type { CommandContext, InstanceOption } from "../../command/command-module.ts";
+import type { CommandContext } from "../../command/command-module.ts";
 import { addExamples, addInstanceOption } from "../../command/command-options.ts";
 import { connect, withApiFailures } from "../../instance/instance-client.ts";
 import { podRow } from "../../printing/pod-row.ts";
+import type { NamedOptions } from "./rollout-name.ts";
 
-export interface RolloutOptions extends InstanceOption {
-  readonly namespace?: string;
-}
-
-type RestartOptions = RolloutOptions & { readonly container?: string };
-export type DeploymentStatusOptions = RolloutOptions & { readonly timeout: number };
+type RestartOptions = NamedOptions & { readonly container?: string };
+export type DeploymentStatusOptions = NamedOptions & { readonly timeout: number };
 
 // The annotations are the local platform's (packages/local/src/reconcile/pod-resource.ts); loading its package for two
 // names would double this command's start.
@@ -125,7 +122,7 @@ function whatIsMissing(deployment: Deployment, pods: readonly Pod[]): string | u
   return pods.length > replicas ? `${pods.length - replicas} old pods are leaving` : undefined;
 }
 
-async function findDeployment(client: ApiClient, text: string, options: RolloutOptions): Promise<Deployment> {
+async function findDeployment(client: ApiClient, text: string, options: NamedOptions): Promise<Deployment> {
   const { items } = await client.list("Deployment");
   return chooseResource("Deployment", items, { text, namespace: options.namespace });
 }

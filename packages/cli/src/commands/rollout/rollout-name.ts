@@ -1,6 +1,10 @@
 // Which Rollout a person names, in any of kubectl's spellings.
 import { findKind } from "@tulle/config";
 import { CommandFailure, exitCodes } from "../../command/command-failure.ts";
+import type { InstanceOption, NamespaceOption } from "../../command/command-module.ts";
+
+/** Of every command about something that has a name in a namespace. */
+export interface NamedOptions extends InstanceOption, NamespaceOption {}
 
 /** @throws {CommandFailure} for what is no Rollout, or more than one */
 export function rolloutName(words: readonly string[]): string {

@@ -5,16 +5,12 @@ import { endpoints, type RolloutAction, type RolloutView } from "@tulle/config/a
 import type { Instance } from "@tulle/local/instance";
 import { chooseResource } from "../../arguments/choose-resource.ts";
 import { CommandFailure } from "../../command/command-failure.ts";
-import type { CommandContext, InstanceOption, OutputOption } from "../../command/command-module.ts";
+import type { CommandContext, OutputOption } from "../../command/command-module.ts";
 import { addInstanceOption, addOutputOption } from "../../command/command-options.ts";
 import { connect, withApiFailures } from "../../instance/instance-client.ts";
 import { timedLine } from "../../printing/timed-line.ts";
-import { rolloutName } from "./rollout-name.ts";
+import { type NamedOptions, rolloutName } from "./rollout-name.ts";
 import { rolloutPicture } from "./rollout-picture.ts";
-
-export interface RolloutOptions extends InstanceOption {
-  readonly namespace?: string;
-}
 
 const actions: readonly (readonly [action: RolloutAction, description: string, done: string])[] = [
   ["start", "Begin with the first step, or begin anew.", "started"],
@@ -28,7 +24,7 @@ export function registerSteering(command: Command, context: CommandContext): voi
   for (const [action, description, done] of actions) {
     const steering = addRolloutArgument(command.command(action).description(description));
     if (action === "promote") steering.option("--full", "pass over all steps: the canary gets everything");
-    steering.action(async (words: readonly string[], options: RolloutOptions & { readonly full?: boolean }) => {
+    steering.action(async (words: readonly string[], options: NamedOptions & { readonly full?: boolean }) => {
       const { instance, client, namespace, name } = await findRollout(rolloutName(words), options, context);
       const full = options.full === true ? { full: true } : {};
       const view = await withApiFailures(instance, () =>
@@ -48,7 +44,7 @@ export function addRolloutArgument(command: Command): Command {
 export function registerHistory(history: Command, context: CommandContext): void {
   addRolloutArgument(history).description("What has happened to a Rollout, oldest first.");
   addOutputOption(history);
-  history.action(async (words: readonly string[], options: RolloutOptions & OutputOption) => {
+  history.action(async (words: readonly string[], options: NamedOptions & OutputOption) => {
     const found = await findRollout(rolloutName(words), options, context);
     const { history: entries } = await readRollout(found);
     const lines = entries.map(({ at, text }) => `${timedLine(at, text, context.columns)}\n`);
@@ -61,7 +57,7 @@ export function registerHistory(history: Command, context: CommandContext): void
 /** Fails for one that was aborted, so that a script sees it. */
 export async function showRollout(
   name: string,
-  options: RolloutOptions & OutputOption,
+  options: NamedOptions & OutputOption,
   context: CommandContext,
 ): Promise<void> {
   const view = await readRollout(await findRollout(name, options, context));
@@ -83,11 +79,7 @@ export interface FoundRollout {
   readonly name: string;
 }
 
-export async function findRollout(
-  text: string,
-  options: RolloutOptions,
-  context: CommandContext,
-): Promise<FoundRollout> {
+export async function findRollout(text: string, options: NamedOptions, context: CommandContext): Promise<FoundRollout> {
   const instance = await context.instance(options);
   const client = connect(instance);
   const { items } = await withApiFailures(instance, () => client.list("Rollout"));

@@ -6,11 +6,11 @@ import { CommandFailure } from "../../command/command-failure.ts";
 import type { CommandContext } from "../../command/command-module.ts";
 import { addExamples, wholeNumber } from "../../command/command-options.ts";
 import { poll } from "../../instance/poll.ts";
-import { rolloutName } from "./rollout-name.ts";
+import { type NamedOptions, rolloutName } from "./rollout-name.ts";
 import { rolloutPicture } from "./rollout-picture.ts";
-import { addRolloutArgument, failure, findRollout, readRollout, type RolloutOptions } from "./rollouts.ts";
+import { addRolloutArgument, failure, findRollout, readRollout } from "./rollouts.ts";
 
-type WatchOptions = RolloutOptions & { readonly timeout?: number };
+type WatchOptions = NamedOptions & { readonly timeout?: number };
 
 export function registerWatch(watch: Command, context: CommandContext): void {
   addRolloutArgument(watch)
