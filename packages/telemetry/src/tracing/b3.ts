@@ -11,14 +11,14 @@ export interface B3Context {
   readonly decision: B3Decision;
 }
 
-const ids = /^([0-9a-f]{16}|[0-9a-f]{32})-([0-9a-f]{16})(?:-([01d]))?(?:-([0-9a-f]{16}))?$/;
+const ids = /^([0-9a-f]{16}|[0-9a-f]{32})-([0-9a-f]{16})(?:-([01d])(?:-([0-9a-f]{16}))?)?$/;
 const traceIdPattern = /^(?:[0-9a-f]{16}|[0-9a-f]{32})$/;
 const spanIdPattern = /^[0-9a-f]{16}$/;
 const zero = /^0+$/;
 
 const singleDecisions: Readonly<Record<string, B3Decision>> = { "0": "not_sampled", "1": "sampled", d: "debug" };
 
-/** `b3: TRACE-SPAN-DECISION-PARENT`, the last two may be left out, or a decision alone; undefined: not sound. */
+/** `b3: TRACE-SPAN-DECISION-PARENT`, of which the parent, or both of the last, may be left out, or a decision alone; undefined: not sound. */
 export function parseB3(text: string): B3Context | undefined {
   if (Object.hasOwn(singleDecisions, text)) return { ids: undefined, decision: singleDecisions[text] };
   const match = ids.exec(text);
@@ -26,7 +26,7 @@ export function parseB3(text: string): B3Context | undefined {
   const [, traceId = "", spanId = "", decision, parentSpanId] = match;
   if (zero.test(traceId) || zero.test(spanId)) return undefined;
   return {
-    ids: { traceId, spanId, parentSpanId },
+    ids: { traceId, spanId, parentSpanId: presentId(parentSpanId) },
     decision: decision === undefined ? undefined : singleDecisions[decision],
   };
 }
@@ -46,8 +46,13 @@ export function parseB3Headers({ traceId, spanId, parentSpanId, sampled, flags }
   if (traceId === undefined && spanId === undefined) return { ids: undefined, decision };
   if (traceId === undefined || !traceIdPattern.test(traceId) || zero.test(traceId)) return undefined;
   if (spanId === undefined || !spanIdPattern.test(spanId) || zero.test(spanId)) return undefined;
-  if (parentSpanId !== undefined && !spanIdPattern.test(parentSpanId)) return undefined;
-  return { ids: { traceId, spanId, parentSpanId }, decision };
+  if (parentSpanId !== undefined && parentSpanId !== "" && !spanIdPattern.test(parentSpanId)) return undefined;
+  return { ids: { traceId, spanId, parentSpanId: presentId(parentSpanId) }, decision };
+}
+
+/** A parent that is nobody's is none. */
+function presentId(id: string | undefined): string | undefined {
+  return id === undefined || id === "" || zero.test(id) ? undefined : id;
 }
 
 function headersDecision(sampled: string | undefined, flags: string | undefined): B3Decision {
