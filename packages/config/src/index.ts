@@ -123,7 +123,7 @@ export { jsonLogFormat } from "./mesh-config/telemetry-settings.ts";
 export { expressionProblem } from "./rules/cel-expression.ts";
 export { formatProblem, withoutSecretQueries } from "./rules/log-format.ts";
 export { gatewayNameLabel, targetGateways } from "./rules/telemetry-targets.ts";
-export { defaultRedactedParameters, meshConfigFields } from "./mesh-config/mesh-config.ts";
+export { meshConfigFields } from "./mesh-config/mesh-config.ts";
 export { serverCredentialNames, usableCipherSuites } from "./kinds/gateway-tls.ts";
 export { loadPaths, loadText, maxFileBytes } from "./load/load.ts";
 export { loadPathsApart } from "./load/load-apart.ts";

@@ -7,6 +7,7 @@ export * from "./metrics.ts";
 export * from "./printable.ts";
 export * from "./process-metrics.ts";
 export * from "./repeated-warning.ts";
+export * from "./secret-parameters.ts";
 export * from "./seldom-warning.ts";
 export * from "./trouble.ts";
 export * from "./write-lines.ts";

@@ -1,14 +1,8 @@
 // (snapshot, proxy) → the traces, metrics and access logs of its workload: the Telemetry resources of the mesh, of the
 // namespace and of the workload, merged as Istio merges them (pilot/pkg/model/telemetry.go). Nothing at all where
 // nothing is configured, so that such a view stays as it is.
-import {
-  type CustomTag,
-  defaultRedactedParameters,
-  gatewayNameLabel,
-  istioMetrics,
-  rootNamespaces,
-  selects,
-} from "@tulle/config";
+import { secretParameters } from "@tulle/telemetry";
+import { type CustomTag, gatewayNameLabel, istioMetrics, rootNamespaces, selects } from "@tulle/config";
 import type { MeshSnapshot } from "../snapshot/mesh-snapshot.ts";
 import { findProvider, type MeshTelemetry, type ProviderTarget } from "../snapshot/telemetry.ts";
 import type { TelemetryProvider, TelemetrySettings, TracingSpec } from "../snapshot/telemetry.ts";
@@ -201,7 +195,7 @@ interface Traced extends Workload {
  * Envoy can only leave out with the whole query.
  */
 function givenTags(
-  { isTulle, redactedParameters = defaultRedactedParameters }: Traced,
+  { isTulle, redactedParameters = secretParameters }: Traced,
   maxPathTagLength: number,
 ): Record<string, CustomTag> {
   if (isTulle === true) return {};

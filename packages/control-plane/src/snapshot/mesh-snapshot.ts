@@ -146,7 +146,7 @@ export interface MeshSnapshot {
   readonly authorizers?: readonly MeshAuthorizer[];
   /** Missing = BASE. */
   readonly pathNormalization?: PathNormalization;
-  /** Parameters of queries whose values stand in no access log; missing = `defaultRedactedParameters`. */
+  /** Parameters of queries whose values stand in no access log; missing = `secretParameters`. */
   readonly redactedParameters?: readonly string[];
   /** Missing where neither resources nor the mesh's configuration say anything of it: Istio's metrics, and a log. */
   readonly telemetry?: MeshTelemetries;

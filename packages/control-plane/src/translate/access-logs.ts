@@ -1,12 +1,12 @@
 // Access logs of listeners: those that Telemetry and the mesh's configuration ask for, or Istio's line on standard
 // output. Queries stand in none of them with the values that the mesh's redaction list names.
+import { secretParameters } from "@tulle/telemetry";
 import { create, type JsonObject, type MessageInitShape } from "@bufbuild/protobuf";
 import {
   type FileAccessLogProvider,
   type HttpAccessLogServiceProvider,
   type Json,
   type OtelAccessLogProvider,
-  defaultRedactedParameters,
   withoutSecretQueries,
 } from "@tulle/config";
 import {
@@ -51,7 +51,7 @@ const defaultLogs: readonly ListenerLog[] = [{ provider: { name: "envoy", envoyF
 export function accessLogs(logged: Logged, { telemetry, redactedParameters }: LoggedBy): AccessLog[] {
   const { accessLogs: logs } = telemetry ?? { accessLogs: defaultLogs };
   // Connections have no query.
-  const parameters = logged === "requests" ? (redactedParameters ?? defaultRedactedParameters) : [];
+  const parameters = logged === "requests" ? (redactedParameters ?? secretParameters) : [];
   return logs.flatMap((log) => {
     const made = loggerOf(log, logged, parameters);
     if (made === undefined) return [];

@@ -6,7 +6,7 @@ import type { GrpcTimeoutRule } from "../http/grpc-timeout.ts";
 import type { RequestHead, ResponseHead } from "../http/message.ts";
 import type { StreamInfo } from "../http/stream-info.ts";
 import type { Slot } from "../runtime/slot.ts";
-import type { CustomTag, SamplingShares } from "../tracing/custom-tag.ts";
+import type { CustomTag, RedactedNames, SamplingShares } from "../tracing/custom-tag.ts";
 
 export interface RouteTable {
   readonly name: string;
@@ -52,8 +52,8 @@ export interface RouteTracing {
   readonly shares: SamplingShares;
   readonly tags: readonly CustomTag[];
   /** Names of spans. */
-  readonly operation: ((info: StreamInfo, request: RequestHead | undefined) => string) | undefined;
-  readonly upstreamOperation: ((info: StreamInfo, request: RequestHead | undefined) => string) | undefined;
+  readonly operation: ((info: StreamInfo, redactedNames: RedactedNames) => string) | undefined;
+  readonly upstreamOperation: ((info: StreamInfo, redactedNames: RedactedNames) => string) | undefined;
 }
 
 /** Envoy: config.route.v3.Decorator. */

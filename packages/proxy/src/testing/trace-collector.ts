@@ -3,6 +3,7 @@
 import http from "node:http";
 import http2 from "node:http2";
 import type { AddressInfo } from "node:net";
+import type { Writable } from "node:stream";
 import { fromBinary, toJson } from "@bufbuild/protobuf";
 import { ExportTraceServiceRequestSchema } from "@tulle/xds/opentelemetry/proto/collector/trace/v1/trace_service_pb";
 
@@ -25,7 +26,20 @@ export interface SeenSpan {
 
 type RequestHeaders = Readonly<Record<string, string | readonly string[] | undefined>>;
 
-export type CollectorAnswer = "good" | "late" | "reset" | "unavailable" | "garbage";
+/**
+ * `endless`: an answer that never stops; `cut`: one that breaks off; `hints`: interim answers without an end; `goaway`:
+ * the connection is called off, and the request on it never answered (over HTTP/1.1 it is cut).
+ */
+export type CollectorAnswer =
+  | "good"
+  | "late"
+  | "reset"
+  | "unavailable"
+  | "garbage"
+  | "endless"
+  | "cut"
+  | "hints"
+  | "goaway";
 
 interface OtlpValue {
   readonly stringValue?: string;
@@ -106,7 +120,14 @@ export class TraceCollector {
     const headers = { ":path": request.url, ...request.headers };
     this.requests.push(headers);
     if (this.answer === "late") return;
-    if (this.answer === "reset") return void request.socket.destroy();
+    if (this.answer === "reset" || this.answer === "goaway") return void request.socket.destroy();
+    if (this.answer === "hints")
+      return pour(request.socket, Buffer.from("HTTP/1.1 103 Early Hints\r\n\r\n".repeat(1000)));
+    if (this.answer === "endless") return pour(response.writeHead(200), Buffer.alloc(pouredBytes, 120));
+    if (this.answer === "cut") {
+      request.socket.end("HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nhalf");
+      return;
+    }
     if (request.headers["content-type"] === "application/json") {
       this.spans.push(...(JSON.parse(body.toString()) as ZipkinSpan[]).map((span) => spanOfZipkin(span, headers)));
     } else if (request.headers["content-type"] === "application/x-protobuf") this.#take(headers, body);
@@ -120,6 +141,18 @@ export class TraceCollector {
     if (this.answer === "reset") return stream.close(http2.constants.NGHTTP2_INTERNAL_ERROR);
     const head = { ":status": 200, "content-type": "application/grpc" };
     if (this.answer === "unavailable") return stream.respond({ ...head, "grpc-status": "14" }, { endStream: true });
+    if (this.answer === "goaway") {
+      stream.session!.goaway(http2.constants.NGHTTP2_ENHANCE_YOUR_CALM, 0);
+      stream.session!.close();
+      return;
+    }
+    if (this.answer === "hints") return pourHints(stream);
+    if (this.answer === "endless" || this.answer === "cut") {
+      stream.respond(head);
+      if (this.answer === "endless") return pour(stream, Buffer.alloc(pouredBytes, 120));
+      stream.write(Buffer.alloc(3), () => stream.session?.destroy());
+      return;
+    }
     this.#take(headers, body.subarray(5));
     stream.respond(head, { waitForTrailers: true });
     stream.on("wantTrailers", () => {
@@ -159,6 +192,24 @@ export class TraceCollector {
       }
     }
   }
+}
+
+const pouredBytes = 16 * 1024;
+
+/** As fast as it is taken, until nobody takes it any more. */
+function pour(into: Writable, chunk: Buffer): void {
+  const more = (): void => {
+    while (!into.destroyed && into.write(chunk)) continue;
+  };
+  into.on("drain", more);
+  into.on("error", () => undefined);
+  more();
+}
+
+function pourHints(stream: http2.ServerHttp2Stream): void {
+  if (stream.destroyed) return;
+  for (let count = 0; count < 100; count += 1) stream.additionalHeaders({ ":status": 103, link: "</x>" });
+  setImmediate(pourHints, stream);
 }
 
 function spanOfZipkin(span: ZipkinSpan, sentBy: RequestHeaders): SeenSpan {

@@ -4,10 +4,12 @@ import type { FractionalPercent } from "@tulle/xds/envoy/type/v3/percent_pb";
 import type { CompileScope } from "../fields/compile-scope.ts";
 import { fractionOf } from "../fields/matchers/fraction.ts";
 import type { Place, Problems } from "../fields/problems.ts";
-import { compileTextFormat } from "../format/substitution-format.ts";
 import { utf8AsLatin1 } from "../http/header-value.ts";
 import type { Route, RouteDecorator, RouteTracing } from "../route/route-table.ts";
+import type { RedactedNames } from "./custom-tag.ts";
 import { compileCustomTags } from "./custom-tags.ts";
+import { alwaysRedacted } from "./redacted-names.ts";
+import { compileSpanFormat } from "./span-format.ts";
 
 export function compileSpanRules(
   { tracing, decorator }: RouteMessage,
@@ -30,9 +32,15 @@ function compileRouteTracing(message: Tracing, scope: CompileScope, place: Place
       random: shareOf(message.randomSampling),
       overall: shareOf(message.overallSampling),
     },
-    tags: compileCustomTags(message.customTags, scope, place, problems),
-    operation: compileOperation(message.operation, scope, place.field("operation"), problems),
-    upstreamOperation: compileOperation(message.upstreamOperation, scope, place.field("upstream_operation"), problems),
+    tags: compileCustomTags(message.customTags, alwaysRedacted, scope, place, problems),
+    operation: compileOperation(message.operation, alwaysRedacted, scope, place.field("operation"), problems),
+    upstreamOperation: compileOperation(
+      message.upstreamOperation,
+      alwaysRedacted,
+      scope,
+      place.field("upstream_operation"),
+      problems,
+    ),
   };
 }
 
@@ -42,13 +50,13 @@ const allOfThem = 10_000;
 /** Undefined: spans have the names that they have anyway. */
 export function compileOperation(
   format: string,
+  redactedNames: RedactedNames,
   scope: CompileScope,
   place: Place,
   problems: Problems,
 ): RouteTracing["operation"] {
   if (format === "") return undefined;
-  const compiled = compileTextFormat(utf8AsLatin1(format), "", scope, place, problems);
-  return (info, request) => compiled(info, request, info.response);
+  return compileSpanFormat(format, redactedNames, scope, place, problems);
 }
 
 function compileDecorator({ operation, propagate }: Decorator, place: Place, problems: Problems): RouteDecorator {

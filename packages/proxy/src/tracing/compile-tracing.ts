@@ -57,10 +57,12 @@ export function compileTracing(
   const { configType } = tracing.provider;
   const provider = configType.case === "typedConfig" ? unwrapTypedConfig(configType.value) : undefined;
   const tracer = compileProvider(provider, tracing.provider.name, build, at.field("provider"));
-  const tags = compileCustomTags(tracing.customTags, scope, at, problems);
-  const operation = compileOperation(tracing.operation, scope, at.field("operation"), problems);
+  const redactedNames = redactedNamesOf(message.accessLog);
+  const tags = compileCustomTags(tracing.customTags, redactedNames, scope, at, problems);
+  const operation = compileOperation(tracing.operation, redactedNames, scope, at.field("operation"), problems);
   const upstreamOperation = compileOperation(
     tracing.upstreamOperation,
+    redactedNames,
     scope,
     at.field("upstream_operation"),
     problems,
@@ -86,7 +88,7 @@ export function compileTracing(
       nodeId: scope.node.id,
       zone: scope.node.zone,
       maxPathTagLength: tracing.maxPathTagLength ?? defaultMaxPathTagLength,
-      redactedNames: redactedNamesOf(message.accessLog),
+      redactedNames,
     },
     random: scope.random,
     clock: scope.clock,

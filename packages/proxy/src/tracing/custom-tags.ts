@@ -6,25 +6,17 @@ import {
 } from "@tulle/xds/envoy/type/tracing/v3/custom_tag_pb";
 import type { CompileScope } from "../fields/compile-scope.ts";
 import type { Place, Problems } from "../fields/problems.ts";
-import { compileTextFormat } from "../format/substitution-format.ts";
 import { redactQuery } from "../format/redact-query.ts";
 import { utf8AsLatin1 } from "../http/header-value.ts";
 import { requestHeader } from "../http/read-header.ts";
 import type { StreamInfo } from "../http/stream-info.ts";
 import type { TagSink } from "./active-span.ts";
 import type { CustomTag, RedactedNames } from "./custom-tag.ts";
-
-const redacted = "redacted";
-/** Headers whose value is as good as a password to who reads it. */
-const secretHeaders: ReadonlySet<string> = new Set(
-  `authorization proxy-authorization cookie set-cookie x-api-key x-auth-token x-csrf-token x-xsrf-token
-   x-amz-security-token x-goog-iap-jwt-assertion x-forwarded-client-cert x-forwarded-access-token www-authenticate
-   proxy-authenticate authentication-info`.split(/\s+/),
-);
-const headerOperator = /%(?:REQ|RESP|TRAILER|REQUEST_HEADER|RESPONSE_HEADER|RESPONSE_TRAILER)\(([^)]*)\)/gi;
+import { compileSpanFormat, redacted, secretHeaders } from "./span-format.ts";
 
 export function compileCustomTags(
   messages: readonly CustomTagMessage[],
+  redactedNames: RedactedNames,
   scope: CompileScope,
   place: Place,
   problems: Problems,
@@ -33,7 +25,7 @@ export function compileCustomTags(
   for (const [index, message] of messages.entries()) {
     const at = place.field("custom_tags", index);
     if (message.tag === "") problems.error(at.field("tag"), "value length must be at least 1 characters");
-    const value = compileValue(message, scope, at, problems);
+    const value = compileValue(message, redactedNames, scope, at, problems);
     const type = message.type.case === "value" ? typeOf(message.valueType) : "text";
     // Of two with one name the first holds (Envoy).
     if (value !== undefined && !tags.some(({ name }) => name === message.tag)) {
@@ -58,6 +50,7 @@ function typeOf(valueType: ValueType): CustomTag["type"] {
 
 function compileValue(
   { type }: CustomTagMessage,
+  known: RedactedNames,
   scope: CompileScope,
   place: Place,
   problems: Problems,
@@ -90,14 +83,8 @@ function compileValue(
     }
     case "metadata":
       return compileMetadataTag(type.value, place.field("metadata"), problems);
-    case "value": {
-      const names = [...type.value.matchAll(headerOperator)].flatMap(([, argument]) =>
-        argument!.toLowerCase().split("?"),
-      );
-      const format = compileTextFormat(utf8AsLatin1(type.value), "", scope, place.field("value"), problems);
-      if (names.some((name) => secretHeaders.has(name))) return () => redacted;
-      return (info, redactedNames) => redactQuery(format(info, info.request, info.response), redactedNames);
-    }
+    case "value":
+      return compileSpanFormat(type.value, known, scope, place.field("value"), problems);
     case undefined:
       problems.error(place, "a type is required: literal, environment, request_header, metadata or value");
       return undefined;

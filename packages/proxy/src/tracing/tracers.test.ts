@@ -19,6 +19,7 @@ import type { TagSink } from "./active-span.ts";
 import { ManualClock } from "../testing/manual-clock.ts";
 import { DataPath } from "../worker/data-path.ts";
 import { CallSpan } from "./call-span.ts";
+import { compileOperation } from "./compile-route-tracing.ts";
 import { compileCustomTags, writeCustomTag } from "./custom-tags.ts";
 import { OtlpTracer } from "./otlp-tracer.ts";
 import { redactedNamesOf } from "./redacted-names.ts";
@@ -157,7 +158,7 @@ function tagsOf(
 ): Readonly<Record<string, unknown>> {
   const problems = new Problems();
   const list = messages.map((message): CustomTagMessage => create(CustomTagSchema, message));
-  const tags = compileCustomTags(list, detachedScope(), Place.root, problems);
+  const tags = compileCustomTags(list, redactedNames, detachedScope(), Place.root, problems);
   assert.deepEqual(problems.list, []);
   const kept = new Kept();
   for (const tag of tags) writeCustomTag(tag, info, redactedNames, kept);
@@ -185,6 +186,12 @@ test("secrets do not reach a span", () => {
       value("g", "%REQ(:path)%"),
       header("h", "x-h"),
       header("i", "proxy-authorization"),
+      value("j", "%CEL(request.headers['authorization'])% %TYPED_CEL(request.headers.cookie)%"),
+      value("k", "%CEL(request.query)%"),
+      value("l", "%QUERY_PARAM(code)% %QUERY_PARAM(PIN)% %QUERY_PARAM(q)%"),
+      value("m", `%COALESCE({"operators":[{"command":"REQ","param":"Authorization"}]})%`),
+      value("n", "%REQ_WITHOUT_QUERY(cookie)%"),
+      value("o", "the cookie of %REQ(x-h)%"),
     ],
     info,
   );
@@ -197,7 +204,18 @@ test("secrets do not reach a span", () => {
     f: "redacted",
     g: "/cb?code=redacted&pin=redacted&q=1",
     h: "h",
+    j: "redacted",
+    k: "code=redacted&pin=redacted&q=1",
+    l: "redacted  1",
+    m: "redacted",
+    n: "redacted",
+    o: "the cookie of h",
   });
+  const problems = new Problems();
+  const names = ["%REQ(:path)%", "%REQ(:path)% of %REQ(cookie)%"].map((format) =>
+    compileOperation(format, redactedNames, detachedScope(), Place.root, problems)?.(info, redactedNames),
+  );
+  assert.deepEqual(names, ["/cb?code=redacted&pin=redacted&q=1", "redacted"]);
   const kept = new Kept();
   tagRequest(info, head, { nodeId: "", zone: "", maxPathTagLength: 256, redactedNames }, kept);
   assert.equal(kept.tags["http.url"], "http://a.test/cb?code=redacted&pin=redacted&q=1");

@@ -67,7 +67,7 @@ export class TracingObserver implements StreamObserver {
     const format = info.route?.tracing?.operation ?? this.#settings.operation;
     if (format !== undefined) {
       // Decorators have no say then, here or elsewhere.
-      span.operation = format(info, info.request);
+      span.operation = format(info, this.#settings.tagSettings.redactedNames);
       return;
     }
     const decorator = info.route?.decorator;
@@ -157,13 +157,13 @@ export class TracingObserver implements StreamObserver {
   }
 
   #reportTry(span: ActiveSpan, info: StreamInfo, end: TryEnd, endMs: number): void {
-    const { tracer, upstreamOperation } = this.#settings;
+    const { tracer, upstreamOperation, tagSettings } = this.#settings;
     const { cluster, request, upstreamHost } = info;
     const operation = info.route?.tracing?.upstreamOperation ?? upstreamOperation;
     this.#begin(span, info, {
       spanId: span.trySpanId,
       parentSpanId: span.spanId,
-      name: operation?.(info, request) ?? `router ${cluster?.observabilityName ?? ""} egress`,
+      name: operation?.(info, tagSettings.redactedNames) ?? `router ${cluster?.observabilityName ?? ""} egress`,
       kind: "client",
       isOfRequest: false,
       startMs: span.tryStartMs,
