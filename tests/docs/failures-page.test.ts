@@ -27,7 +27,7 @@ const places: readonly { readonly name: string; readonly pattern: RegExp; readon
   {
     name: "a fault of the codec",
     // What a span is told has names of the same kind.
-    pattern: /(?<!tag\(|key === )"(https?1?\.[a-z_]+|low_version|request_header_timeout)"/g,
+    pattern: /(?<!tag\(|key === |\[)"(https?1?\.[a-z_]+|low_version|request_header_timeout)"/g,
   },
   { name: "a reason of a token", pattern: /^ {2}\w+: "((?:Jwt|Jwks|Audiences|Found)[^"]*)"/gm },
 ];
