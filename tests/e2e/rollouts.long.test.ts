@@ -146,6 +146,23 @@ for (const [name, options, seenBy] of [
     await stage.until("the end", ({ phase }) => phase === "Completed");
     await stage.onlyFrom("v2");
     assert.equal(stage.load.failed.length, 0, stage.load.failed.slice(0, 3).join("\n"));
+    if (seenBy !== "clients' clusters") return;
+    // And while something ends.
+    await stage.begin(rollout(lenient));
+    await stage.until("a fifth of the requests", ({ weight }) => weight === 20);
+    await stage.kill("control-plane");
+    await stage.until("half of the requests", ({ weight }) => weight === 50);
+    await stage.killProxyOf("webapp");
+    stage.load.isPaused = true;
+    const waiting = await stage.until("too little", ({ message }) => /requests to the canary so far/.test(message));
+    assert.deepEqual([waiting.phase, waiting.weight], ["Progressing", 50]);
+    stage.load.isPaused = false;
+    await stage.until("the end", ({ phase }) => phase === "Completed");
+    await stage.onlyFrom("v2");
+    assert.ok(
+      stage.load.failed.every((each) => /^50[23] /.test(each)),
+      stage.load.failed.slice(0, 3).join("\n"),
+    );
   });
 }
 

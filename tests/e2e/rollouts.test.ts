@@ -1,11 +1,11 @@
 // A roll-out of the catalog's second version, as a user of the sample has it: with the fault it undoes itself, without
 // it completes, and the manifests stay as they are.
 import assert from "node:assert/strict";
-import { readFile, stat } from "node:fs/promises";
+import { readFile, stat, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { describe, test } from "node:test";
 import { endpoints, type RolloutView } from "@tulle/config/api";
-import { waitFor } from "../tools/processes.ts";
+import { freePort, waitFor } from "../tools/processes.ts";
 import { RolloutLoad } from "./rollout-load.ts";
 import { useRunningShop } from "./running-shop.ts";
 import { httpRequest, type ShopInstance } from "./shop-instance.ts";
@@ -74,6 +74,51 @@ describe("a roll-out of the catalog", () => {
       await shop.mustTulle("get", "virtualservices,destinationrules", "-n", "shop", "-o", "yaml"),
       /weight/,
     );
+  });
+
+  test("does not start, or pauses, where it cannot go on: traffic stays where it was", async () => {
+    const deadUrl = `http://127.0.0.1:${await freePort()}`;
+    const query = `{ name: q, prometheus: { address: "${deadUrl}", query: up }, thresholdRange: { min: 1 }, interval: 1s }`;
+    const rollout = (name: string, host: string): string => `---
+apiVersion: rollouts.tulle.io/v1alpha1
+kind: Rollout
+metadata: { name: ${name}, namespace: shop }
+spec:
+  host: ${host}
+  stable: { labels: { version: v1 } }
+  canary: { labels: { version: v2 } }
+  strategy: { canary: { steps: [{ setWeight: 50 }, { analysis: { metrics: [${query}] } }] } }
+`;
+    const operator = `---
+apiVersion: v1
+kind: ConfigMap
+metadata: { name: tulle, namespace: tulle-system }
+data: { mesh: 'rolloutPrometheusUrls: ["${deadUrl}"]' }
+`;
+    const steer = (action: "start" | "abort", name = "catalog"): Promise<RolloutView> =>
+      shop.api().call(endpoints.steerRollout, { ...key, name, action });
+    const file = path.join(shop.folder, "..", "rollouts-refused.yaml");
+    await writeFile(
+      file,
+      `${rollout("lost", "catalogue")}${rollout("second", "catalog")}${rollout("catalog", "catalog")}${operator}`,
+    );
+    await shop.tulle("apply", "-f", file);
+    for (const [name, reason] of [
+      ["lost", /it cannot start: there is no Service catalogue\.shop/],
+      ["second", /it cannot start: the Rollout shop\/catalog is of that host, too/],
+    ] as const) {
+      await assert.rejects(steer("start", name), reason);
+    }
+    await steer("start");
+    const paused = await untilPhase("Paused");
+    assert.match(paused.message, new RegExp(`^${RegExp.escape(deadUrl)} does not answer`));
+    assert.deepEqual([paused.weight, paused.step], [50, 1]);
+    await shop.waitForSync();
+    await using load = new RolloutLoad(shop);
+    await waitFor(() => load.v1 >= 20 && load.v2 >= 20, { what: "both versions" });
+    assert.deepEqual(load.failed, []);
+    assert.deepEqual([(await view()).phase, (await view()).weight], ["Paused", 50]);
+    assert.equal((await steer("abort")).phase, "Aborted");
   });
 
   test("taken away with its Rollout", async () => {
