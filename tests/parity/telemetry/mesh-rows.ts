@@ -145,6 +145,13 @@ const byZipkin = tracedBy({
 
 export const providerRows: Readonly<Record<string, TelemetryRow>> = {
   "OTLP over HTTP": { ...overHttp, sees: sentSpan, expected: "/tenant/v1/traces shop 2 id 32 path 40 traceparent" },
+  "OTLP over HTTP as Istio's pages write it": {
+    ...tracedBy({
+      opentelemetry: { service, port: 4318, http: { path: "v1/traces" }, resource_detectors: { environment: {} } },
+    }),
+    sees: sentSpan,
+    expected: "/v1/traces - 2 id 32 path 256 traceparent",
+  },
   "OTLP over HTTP, in time": { ...overHttp, sees: broughtWith(expectedMs), expected: "3000" },
   "OTLP over gRPC": { ...overGrpc, sees: sentSpan, expected: `${otlpPath} shop - id 32 path 256 traceparent` },
   // Envoy's tracers of these two have time-outs of their own.

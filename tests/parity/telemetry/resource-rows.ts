@@ -115,6 +115,38 @@ export const logRows: Readonly<Record<string, TelemetryRow>> = {
     sees: logSides,
     expected: "",
   },
+  "a filter of Istio's pages: no health checks": {
+    mesh,
+    spec: {
+      accessLogging: [
+        { ...told, filter: { expression: '!has(request.useragent) || !(request.useragent.startsWith("call-"))' } },
+      ],
+    },
+    sees: logSides,
+    expected: "",
+  },
+  "a filter of Istio's pages: connections that failed, too": {
+    mesh,
+    spec: { accessLogging: [{ ...told, filter: { expression: "!has(response.code) || response.code >= 200" } }] },
+    sees: logSides,
+    expected: "CLIENT SERVER",
+  },
+  "a filter of Istio's pages: exceptions": {
+    mesh,
+    spec: {
+      accessLogging: [
+        {
+          ...told,
+          filter: {
+            expression:
+              "response.code >= 400 || xds.cluster_name == 'BlackHoleCluster' ||  xds.cluster_name == 'inbound|3000||' ",
+          },
+        },
+      ],
+    },
+    sees: logSides,
+    expected: "SERVER",
+  },
   "for workloads by label": {
     mesh,
     further: ofNamespace,
@@ -237,6 +269,20 @@ export const metricRows: Readonly<Record<string, TelemetryRow>> = {
     sees: ({ metrics }) =>
       labelled("response_code")({ metrics: metrics.filter(({ name }) => name === "requests_total") }),
     expected: "destination requests_total 200",
+  },
+  "labels of Istio's pages": {
+    ...overridden({
+      match: { metric: "REQUEST_COUNT", mode: "CLIENT" },
+      tagOverrides: {
+        request_host: { value: "request.host" },
+        destination_port: { value: "string(destination.port)" },
+        destination_x: { value: "filter_state.upstream_peer.app" },
+      },
+    }),
+    sees: (seen) =>
+      ["request_host", "destination_port", "destination_x"].map((label) => labelled(label)(seen)).join(", "),
+    expected:
+      "source requests_total server-tulle.shop.svc.cluster.local:3000, source requests_total 15007, source requests_total server-tulle",
   },
   "open connections are counted": {
     isMeasured,

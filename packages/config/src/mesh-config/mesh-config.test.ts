@@ -46,6 +46,22 @@ const texts: readonly { readonly name: string; readonly text: string; readonly e
     text: stringify({ outboundTrafficPolicy: { mode } }),
     expected: [],
   })),
+  {
+    name: "fields by their names in the message, and a path without a slash, as on Istio's pages",
+    text: "extension_providers:\n- name: a\n  opentelemetry: { service: a.b, port: 80, http: { path: v1/traces }, resource_detectors: { environment: {} }, dynatrace_sampler: { cluster_id: 1 } }",
+    expected: ["TUL0001 warning extensionProviders[0].opentelemetry.dynatraceSampler"],
+  },
+  {
+    name: "paths that are none",
+    text: providers(
+      { name: "a", opentelemetry: { ...http, http: { path: "/a b" } } },
+      { name: "b", zipkin: { ...http, path: "a#b" } },
+    ),
+    expected: [
+      "IST0106 error extensionProviders[0].opentelemetry.http.path",
+      "IST0106 error extensionProviders[1].zipkin.path",
+    ],
+  },
   { name: "no YAML", text: "a: [", expected: ["IST0106 error "] },
   { name: "no mapping", text: "- a", expected: ["IST0106 error "] },
   { name: "a field that nobody knows", text: "pathNormalisation: {}", expected: ["IST0106 warning pathNormalisation"] },

@@ -16,6 +16,7 @@ import {
   integer,
   list,
   map,
+  type Node,
   object,
   optional,
   required,
@@ -194,12 +195,30 @@ export function readMeshConfig(text: string): ReadMeshConfig {
       problems: [{ code: "IST0106", severity: "error", path: [], message: "is not YAML of fields and values" }],
     };
   }
-  const known = withoutNotYet(value);
+  const known = withoutNotYet(byJsonNames(meshConfigSchema.node, value) as typeof value);
   const checked = check(meshConfigSchema.node, known.value, { unknownField: "warning" });
   const problems = [...known.problems, ...checked.problems];
   return problems.some(({ severity }) => severity === "error")
     ? { problems }
     : { config: checked.value as MeshConfig, problems };
+}
+
+/** Istio reads JSON of protobuf, where a field has its name in the message as well: `resource_detectors`. */
+function byJsonNames(node: Node, value: unknown): unknown {
+  if (node.type === "list") {
+    return Array.isArray(value) ? value.map((each: unknown) => byJsonNames(node.items, each)) : value;
+  }
+  if (!isMapping(value)) return value;
+  const entries = Object.entries(value);
+  if (node.type === "map")
+    return Object.fromEntries(entries.map(([key, each]) => [key, byJsonNames(node.values, each)]));
+  if (node.type !== "object") return value;
+  return Object.fromEntries(
+    entries.map(([key, each]) => {
+      const name = key.replace(/_([a-z0-9])/g, (_, letter: string) => letter.toUpperCase());
+      return Object.hasOwn(node.fields, name) ? [name, byJsonNames(node.fields[name]!.node, each)] : [key, each];
+    }),
+  );
 }
 
 /** What has no effect is pointed out and not looked at. */

@@ -32,10 +32,11 @@ const addressFields = {
 
 const maxTagLength = optional(integer({ minimum: 0 }), "Characters of a span's path tag; 256 when missing.");
 
-const absolutePath: Format = {
+/** As Istio's own pages write it: `/v1/traces` and `v1/traces` are the same. */
+const urlPath: Format = {
   name: "path",
-  description: 'a path that begins with "/"',
-  check: (value) => (value === "" || value.startsWith("/") ? undefined : `${quote(value)} does not begin with "/"`),
+  description: "a path, with or without a slash before it",
+  check: (value) => (/[\s#]/.test(value) ? `${quote(value)} is no path` : undefined),
 };
 
 /** A header of Istio's, by value; of a variable of istiod's own environment Tulle's control plane knows nothing. */
@@ -60,7 +61,7 @@ const openTelemetry = object(
     maxTagLength,
     http: optional(
       object({
-        path: required(string(absolutePath), "Path that spans are posted to, as `/v1/traces`."),
+        path: required(string(urlPath), "Path that spans are posted to, as `/v1/traces`."),
         timeout: timeout("How long an answer may take; 5s when missing."),
         headers: optional(list(header), "Headers of the requests."),
       }),
@@ -89,7 +90,7 @@ const zipkin = object({
   ...addressFields,
   maxTagLength,
   enable64bitTraceId: optional(boolean(), "Trace ids have 64 bits rather than 128."),
-  path: optional(string(absolutePath), "Path that spans are posted to; /api/v2/spans when missing."),
+  path: optional(string(urlPath), "Path that spans are posted to; /api/v2/spans when missing."),
   traceContextOption: optional(
     enumeration(["USE_B3", "USE_B3_WITH_W3C_PROPAGATION"]),
     "Headers that are passed on; USE_B3 when missing.",

@@ -43,7 +43,7 @@ export function httpServiceOf(
   const isTls = target.isOutside === true && target.port === tlsPort;
   return {
     httpUri: {
-      uri: `${isTls ? "https" : "http"}://${withPort(target.host, target.port)}${path}`,
+      uri: `${isTls ? "https" : "http"}://${withPort(target.host, target.port)}/${path.replace(/^\//, "")}`,
       httpUpstreamType: { case: "cluster", value: clusterOf(target) },
       timeout: durationOfMs(parseDuration(timeout)!),
     },
