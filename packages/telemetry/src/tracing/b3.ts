@@ -18,7 +18,10 @@ const zero = /^0+$/;
 
 const singleDecisions: Readonly<Record<string, B3Decision>> = { "0": "not_sampled", "1": "sampled", d: "debug" };
 
-/** `b3: TRACE-SPAN-DECISION-PARENT`, of which the parent, or both of the last, may be left out, or a decision alone; undefined: not sound. */
+/**
+ * `b3: TRACE-SPAN-DECISION-PARENT`, of which the parent, or both of the last, may be left out, or a decision alone;
+ * undefined: not sound.
+ */
 export function parseB3(text: string): B3Context | undefined {
   if (Object.hasOwn(singleDecisions, text)) return { ids: undefined, decision: singleDecisions[text] };
   const match = ids.exec(text);
