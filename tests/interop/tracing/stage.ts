@@ -4,7 +4,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { goProgram } from "../../tools/go-program.ts";
-import { freePort, startProcess, waitFor } from "../../tools/processes.ts";
+import { freePort, type StartedProcess, startProcess, waitFor } from "../../tools/processes.ts";
 
 /** Builds both, once for a state of their module. */
 export const tracingProgram = (): Promise<string> => goProgram(import.meta.dirname);
@@ -54,32 +54,48 @@ export interface SpanPorts extends OtlpPorts {
 
 export class Jaeger implements AsyncDisposable {
   readonly ports: SpanPorts;
+  readonly #server: StartedProcess;
   readonly #queryUrl: string;
-  readonly #open: AsyncDisposableStack;
 
-  private constructor(ports: SpanPorts, queryUrl: string, open: AsyncDisposableStack) {
+  private constructor(ports: SpanPorts, server: StartedProcess, queryUrl: string) {
     this.ports = ports;
+    this.#server = server;
     this.#queryUrl = queryUrl;
-    this.#open = open;
   }
 
-  static async start(program: string): Promise<Jaeger> {
-    const address = "127.0.0.1";
-    const names = ["collector.otlp.grpc", "collector.otlp.http", "collector.grpc-server", "collector.http-server"];
-    const flags = [...names, "query.http-server", "query.grpc-server", "collector.zipkin"];
-    const ports: number[] = [];
-    for (const _ of flags) ports.push(await freePort());
-    const open = new AsyncDisposableStack();
-    const args = flags.map((flag, index) => `--${flag}.host-port=${address}:${ports[index]}`);
-    const server = open.use(await startProcess(program, ["jaeger", ...args], { name: "jaeger" }));
-    const queryUrl = `http://${address}:${ports[4]}`;
+  /** At free ports, or where another one was. */
+  static async start(program: string, ports?: SpanPorts): Promise<Jaeger> {
+    const at = ports ?? {
+      address: "127.0.0.1",
+      grpc: await freePort(),
+      http: await freePort(),
+      zipkin: await freePort(),
+    };
+    const query = await freePort();
+    const portsOf = {
+      "collector.otlp.grpc": at.grpc,
+      "collector.otlp.http": at.http,
+      "collector.zipkin": at.zipkin,
+      "collector.grpc-server": await freePort(),
+      "collector.http-server": await freePort(),
+      "query.http-server": query,
+      "query.grpc-server": await freePort(),
+    };
+    const args = Object.entries(portsOf).map(([flag, port]) => `--${flag}.host-port=${at.address}:${port}`);
+    const server = await startProcess(program, ["jaeger", ...args], { name: "jaeger" });
+    const queryUrl = `http://${at.address}:${query}`;
     const answers = (): Promise<boolean> =>
       fetch(`${queryUrl}/api/services`).then(
         (answer) => answer.ok,
         () => false,
       );
     await waitFor(answers, { what: "Jaeger", details: () => server.output() });
-    return new Jaeger({ address, grpc: ports[0]!, http: ports[1]!, zipkin: ports[6]! }, queryUrl, open);
+    return new Jaeger(at, server, queryUrl);
+  }
+
+  /** It answers nobody any more, and keeps its connections. */
+  halt(): void {
+    this.#server.kill("SIGSTOP");
   }
 
   /** As a client sends its spans that has Zipkin's library. */
@@ -108,8 +124,9 @@ export class Jaeger implements AsyncDisposable {
     return (await Promise.all(pages)).join("\n");
   }
 
-  [Symbol.asyncDispose](): Promise<void> {
-    return this.#open.disposeAsync();
+  async [Symbol.asyncDispose](): Promise<void> {
+    // One that was halted hears of nothing else.
+    await this.#server.stop({ signal: "SIGKILL" });
   }
 }
 
