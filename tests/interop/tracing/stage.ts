@@ -161,11 +161,14 @@ export async function startCollector(program: string, own: OtlpPorts, next: Otlp
         },
       },
     },
-    exporters: { otlp: { endpoint: `${next.address}:${next.grpc}`, tls: { insecure: true } } },
+    exporters: { otlp: { endpoint: `${next.address}:${next.grpc}`, tls: { insecure: true }, compression: "none" } },
     service: {
       // It would listen at a port of everybody's.
       telemetry: { metrics: { level: "none" } },
-      pipelines: { traces: { receivers: ["otlp"], exporters: ["otlp"] } },
+      pipelines: {
+        traces: { receivers: ["otlp"], exporters: ["otlp"] },
+        metrics: { receivers: ["otlp"], exporters: ["otlp"] },
+      },
     },
   };
   const file = path.join(folder, "collector.yaml");

@@ -30,6 +30,8 @@ const manager = (prefix: string, more: object = {}) => ({
             route("/dead", { cluster: "dead" }),
             route("/two", { cluster: "two" }),
             route("/app", { cluster: "app" }),
+            { match: { prefix: "/direct" }, direct_response: { status: 204 } },
+            { match: { prefix: "/moved" }, redirect: { path_redirect: "/app" } },
           ],
         },
       ],
@@ -78,11 +80,14 @@ function bootstrap(certificate: TestCertificate, port: number, twoPort: number) 
 }
 
 function backEnd(): http.Server {
-  return http.createServer((request, response) => {
+  const server = http.createServer((request, response) => {
     if (request.url === "/slow") return;
     response.statusCode = request.url === "/retry" ? 503 : 200;
     response.end("ok");
   });
+  // A connection is used again, however long the next request takes to come.
+  server.keepAliveTimeout = 0;
+  return server;
 }
 
 async function get(port: number, path: string, options?: tls.ConnectionOptions): Promise<void> {
@@ -104,7 +109,7 @@ async function getHttp2(port: number): Promise<void> {
 
 async function events({ ports }: Side): Promise<void> {
   const web = ports.get("web")!;
-  for (const path of ["/app", "/retry", "/slow", "/dead", "/none", "/two"]) await get(web, path);
+  for (const path of ["/app", "/retry", "/slow", "/dead", "/none", "/two", "/direct", "/moved"]) await get(web, path);
   await getHttp2(web);
   await get(ports.get("secure")!, "/app", { rejectUnauthorized: false });
   await get(ports.get("raw")!, "/app");
@@ -150,7 +155,7 @@ const missing: readonly Difference[] = [
   [/^(filesystem|envoy\.overload_actions|overload\.refresh)/, notBuilt],
   [/^server\./, notBuilt],
   [/\.(external|retry)\.upstream_rq_/, "the same answers once more, by who asked and of the first tries"],
-  [/\.circuit_breakers\./, notBuilt],
+  [/\.circuit_breakers\.(high|default\.cx_pool_open)/, "one priority, and as many pools as there are hosts"],
   [
     /\.lb_|\.max_host_weight$|\.original_dst_host_invalid$|\.default\.total_match_count$/,
     "not counted by the load balancer",
@@ -168,14 +173,15 @@ const missing: readonly Difference[] = [
     /http2\.(cookie|header_|headers_cb|metadata|nghttp2|oghttp2|deferred|dropped|requests_rejected|outbound_(control_)?frames|pending|stream|tx_flush)/,
     notBuilt,
   ],
-  [/\.upstream_cx_/, notBuilt],
+  [/^cluster\.[^.]+\.upstream_cx_(connect|length)_ms$/, "made with the first connection that came up, or ended"],
+  [/\.upstream_cx_(connect_with|destroy_|http3|pool_overflow|preconnect|.x_bytes_buffered)/, notBuilt],
   [/\.upstream_(flow_control|internal_redirect|queue|http3)/, notBuilt],
   [
     /\.(upstream_rq_(0rtt|cancelled|maintenance|pending_failure|per_cx|retry_backoff|rx_reset_no)|retry_or_shadow)/,
     notBuilt,
   ],
   [/^http\.[^.]+\.(downstream_cx_|downstream_flow_control_|passthrough_|tracing\.|rs_too_large)/, notBuilt],
-  [/^http\.[^.]+\.(downstream_rq_|rq_)/, notBuilt],
+  [/^http\.[^.]+\.(downstream_rq_|rq_(overload|redirect|reset))/, notBuilt],
   [/^tcp\.raw\./, notBuilt],
   [/^listener\..*(extension_config|server_ssl_socket_factory|ocsp|ssl\.certificate)/, notBuilt],
   [/^listener\.[^.]+\.(downstream_cx_|connections_accepted)/, notBuilt],
@@ -248,7 +254,7 @@ test("names and labels in /stats/prometheus are Envoy's", async () => {
 
 test("the row of events has moved the same counters by as much", async () => {
   const filter = encodeURIComponent(
-    "^(cluster\\.(app|flaky|dead|two)\\.upstream_rq_([2-5]xx|[2-5]\\d\\d|completed|total|timeout|retry)|http\\.(web|secure)\\.(downstream_(rq_([1-5]xx|completed|total|http\\d_total)|cx_(total|http\\d_total|ssl_total))|no_route)|listener.*downstream_rq_.*|(cluster|listener)_manager.*(added|modified|removed|active.*))$",
+    "^(cluster\\.(app|flaky|dead|two)\\.upstream_(rq_([2-5]xx|[2-5]\\d\\d|completed|total|timeout|retry)|cx_(total|http\\d_total|connect_fail))|http\\.(web|secure)\\.(downstream_(rq_([1-5]xx|completed|total|http\\d_total)|cx_(total|http\\d_total|ssl_total))|no_route|rq_total|rq_direct_response)|listener.*downstream_rq_.*|(cluster|listener)_manager.*(added|modified|removed|active.*))$",
   );
   const moved = async (side: Side) => {
     const lines = (await page(side, `/stats?usedonly&filter=${filter}`)).split("\n");

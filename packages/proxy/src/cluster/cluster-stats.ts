@@ -3,6 +3,7 @@
 import type { MetricRegistry } from "@tulle/telemetry";
 import { type Counters, counterGroup, type Gauges, gaugeGroup, type StatScope } from "../stats/stat-description.ts";
 import { AnswerStats } from "./answer-stats.ts";
+import { ConnectionTimes } from "./connection-times.ts";
 
 /** Envoy's name without prefix, by our field; `rq_2xx` and its kin get the response class as a label. */
 const counters = {
@@ -25,6 +26,9 @@ const counters = {
   upstreamRequestLocalResets: "upstream_rq_tx_reset",
   upstreamRequestMaxDurationReached: "upstream_rq_max_duration_reached",
   upstreamConnectionsTotal: "upstream_cx_total",
+  upstreamConnectionsHttp1: "upstream_cx_http1_total",
+  upstreamConnectionsHttp2: "upstream_cx_http2_total",
+  upstreamConnectionsDestroyed: "upstream_cx_destroy",
   upstreamConnectFailures: "upstream_cx_connect_fail",
   upstreamConnectTimeouts: "upstream_cx_connect_timeout",
   /** Connections of a TCP proxy that were given up. */
@@ -48,6 +52,11 @@ const gauges = {
   /** Retries under way; not shown by Envoy but as `remaining_retries`. */
   upstreamRetriesActive: "upstream_rq_retry_active",
   upstreamConnectionsActive: "upstream_cx_active",
+  /** 1 while a limit of the cluster's is reached. */
+  connectionsOpen: "circuit_breakers.default.cx_open",
+  requestsOpen: "circuit_breakers.default.rq_open",
+  pendingRequestsOpen: "circuit_breakers.default.rq_pending_open",
+  retriesOpen: "circuit_breakers.default.rq_retry_open",
   membershipTotal: "membership_total",
   membershipHealthy: "membership_healthy",
   membershipDegraded: "membership_degraded",
@@ -57,6 +66,7 @@ const gauges = {
 /** Counters of `cluster.<name>.…` that the data path adds to; resolved once when the cluster is compiled. */
 export interface ClusterStats extends Counters<typeof counters>, Gauges<typeof gauges> {
   readonly answers: AnswerStats;
+  readonly times: ConnectionTimes;
 }
 
 export function clusterScope(observabilityName: string): StatScope {
@@ -68,5 +78,10 @@ export function makeClusterStats(metrics: MetricRegistry, observabilityName: str
   const counted = counterGroup(metrics, scope, counters);
   const { upstreamRequests2xx, upstreamRequests3xx, upstreamRequests4xx, upstreamRequests5xx } = counted;
   const byClass = [undefined, upstreamRequests2xx, upstreamRequests3xx, upstreamRequests4xx, upstreamRequests5xx];
-  return { ...counted, ...gaugeGroup(metrics, scope, gauges), answers: new AnswerStats(metrics, scope, byClass) };
+  return {
+    ...counted,
+    ...gaugeGroup(metrics, scope, gauges),
+    answers: new AnswerStats(metrics, scope, byClass),
+    times: new ConnectionTimes(metrics, scope),
+  };
 }

@@ -193,7 +193,12 @@ export function handBuiltConnectionManager(
   const router = createRouterFilter({
     suppressEnvoyHeaders: false,
     respectExpectedRequestTimeout: false,
-    stats: { noRoute: new Counter(), noCluster: new Counter() },
+    stats: {
+      requests: new Counter(),
+      directResponses: new Counter(),
+      noRoute: new Counter(),
+      noCluster: new Counter(),
+    },
   });
   const stats = connectionManagerStats();
   return {

@@ -67,7 +67,9 @@ export class PooledConnection implements ClientCodecOwner, UpstreamConnection {
     this.#cluster = cluster;
     this.#dataPath = dataPath;
     this.connectStartedMs = dataPath.turn.nowMs;
-    cluster.stats.upstreamConnectionsTotal.increment();
+    const { stats } = cluster;
+    stats.upstreamConnectionsTotal.increment();
+    (pool.protocol === "HTTP/2" ? stats.upstreamConnectionsHttp2 : stats.upstreamConnectionsHttp1).increment();
     countConnection(cluster, 1);
     pool.host.stats.connectionsTotal += 1;
     pool.host.stats.connectionsActive += 1;
@@ -146,6 +148,7 @@ export class PooledConnection implements ClientCodecOwner, UpstreamConnection {
     this.#state = "open";
     this.#idleSinceMs = this.#dataPath.turn.nowMs;
     this.connectedMs = this.#idleSinceMs;
+    this.#cluster.stats.times.onConnected(this.connectedMs - this.connectStartedMs);
     const { maxConnectionDurationMs } = this.#cluster;
     if (maxConnectionDurationMs > 0) this.#endsAtMs = this.#idleSinceMs + maxConnectionDurationMs;
     this.#armTimer(this.#idleSinceMs);
@@ -184,6 +187,8 @@ export class PooledConnection implements ClientCodecOwner, UpstreamConnection {
     this.#state = "closed";
     this.#dataPath.timers.disarm(this.#timer);
     countConnection(this.#cluster, -1);
+    this.#cluster.stats.upstreamConnectionsDestroyed.increment();
+    this.#cluster.stats.times.onClosed(this.#dataPath.turn.nowMs - this.connectStartedMs);
     this.#pool.host.stats.connectionsActive -= 1;
     if (before === "connecting") this.#connectFailed(error);
     else this.#pool.onConnectionClosed(this);

@@ -36,6 +36,7 @@ export class TcpConnection {
   readonly #host: Host;
   readonly #dataPath: DataPath;
   readonly #connectTimer = new CallbackTimer(() => this.#onConnectTimeout());
+  readonly #startedMs: number;
   #connected = false;
   /** Undefined = the connection is plain, or not up yet. */
   tls: TlsInfo | undefined = undefined;
@@ -49,6 +50,7 @@ export class TcpConnection {
     this.#cluster = cluster;
     this.#owner = owner;
     this.#dataPath = dataPath;
+    this.#startedMs = dataPath.clock.monotonicMs();
     cluster.stats.upstreamConnectionsTotal.increment();
     countConnection(cluster, 1);
     host.stats.connectionsTotal += 1;
@@ -117,6 +119,7 @@ export class TcpConnection {
 
   #onConnect(tls: TlsInfo | undefined): void {
     this.#connected = true;
+    this.#cluster.stats.times.onConnected(this.#dataPath.clock.monotonicMs() - this.#startedMs);
     this.tls = tls;
     this.#dataPath.timers.disarm(this.#connectTimer);
     this.#tell(() => this.#owner.onConnected());
@@ -130,6 +133,8 @@ export class TcpConnection {
   #onClose(): void {
     const { stats } = this.#cluster;
     countConnection(this.#cluster, -1);
+    stats.upstreamConnectionsDestroyed.increment();
+    stats.times.onClosed(this.#dataPath.clock.monotonicMs() - this.#startedMs);
     this.#host.stats.connectionsActive -= 1;
     this.#dataPath.timers.disarm(this.#connectTimer);
     if (this.#connected) {

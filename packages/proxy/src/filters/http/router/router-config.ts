@@ -10,8 +10,11 @@ export interface RouterFilterConfig {
   readonly stats: RouterStats;
 }
 
-/** Envoy: `http.<stat_prefix>.no_route` and `no_cluster`. */
+/** Envoy: `http.<stat_prefix>.rq_total`, `rq_direct_response`, `no_route` and `no_cluster`. */
 export interface RouterStats {
+  /** All that came as far as the router, and those that a route answered by itself. */
+  readonly requests: Counter;
+  readonly directResponses: Counter;
   readonly noRoute: Counter;
   readonly noCluster: Counter;
 }

@@ -23,6 +23,7 @@ class RouterFilter implements HttpFilter {
 
   onRequestHead(stream: HttpStream, endStream: boolean): FilterStatus {
     const action = stream.routeMatch?.action;
+    this.#config.stats.requests.increment();
     if (action === undefined) {
       this.#config.stats.noRoute.increment();
       stream.sendLocalReply({ status: 404, body: "", flag: "NR", details: "route_not_found" });
@@ -31,6 +32,7 @@ class RouterFilter implements HttpFilter {
       stream.terminalState = request;
       request.start();
     } else {
+      this.#config.stats.directResponses.increment();
       answer(stream, action);
     }
     return "stop";

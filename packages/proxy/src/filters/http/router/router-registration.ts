@@ -28,7 +28,12 @@ export const routerRegistration: FilterRegistration = {
     return createRouterFilter({
       suppressEnvoyHeaders: router.suppressEnvoyHeaders,
       respectExpectedRequestTimeout: router.respectExpectedRqTimeout,
-      stats: counterGroup(build.scope.metrics, names, { noRoute: "no_route", noCluster: "no_cluster" }),
+      stats: counterGroup(build.scope.metrics, names, {
+        requests: "rq_total",
+        directResponses: "rq_direct_response",
+        noRoute: "no_route",
+        noCluster: "no_cluster",
+      }),
     });
   },
 };
