@@ -48,9 +48,9 @@ export function writeCommonProperties(writer: ProtobufWriter, field: number, inf
 }
 
 /** A request's id; a connection that is passed on gets one that is made up. */
-function streamIdOf({ isConnection, accessLogType, request }: StreamInfo): string | undefined {
+function streamIdOf({ isConnection, isWithoutId, request }: StreamInfo): string | undefined {
   if (!isConnection) return request?.headers.get("x-request-id");
-  return accessLogType === "NotSet" ? undefined : randomUUID();
+  return isWithoutId ? undefined : randomUUID();
 }
 
 /** What OpenSSL says has underscores of its own. */

@@ -67,6 +67,10 @@ function addressOperators(prefix: string, read: FormatValue): Record<string, Ope
 const list = (read: (info: Parameters<FormatValue>[0]) => readonly (string | undefined)[]): OperatorCompiler =>
   text((info) => ofOptional(read(info).join(",")));
 
+/** Empty, where there is an address at all. */
+const noEndpointId = (read: (info: Parameters<FormatValue>[0]) => string | undefined): OperatorCompiler =>
+  text((info) => (read(info) === undefined ? undefined : ""));
+
 const triedHosts = ({ triedHosts: tried, upstreamHost }: Parameters<FormatValue>[0]) =>
   tried ?? (upstreamHost === undefined ? [] : [upstreamHost]);
 
@@ -91,6 +95,10 @@ export const allAddressOperators: Readonly<Record<string, OperatorCompiler>> = {
     // The peer of a connection, which a host that could not be reached is not.
     info.upstreamLocalAddress === undefined ? undefined : info.upstreamHost?.addressText,
   ),
+  // Addresses of internal listeners have one, and there are none.
+  UPSTREAM_REMOTE_ADDRESS_ENDPOINT_ID: noEndpointId((info) => info.upstreamLocalAddress),
+  DOWNSTREAM_LOCAL_ADDRESS_ENDPOINT_ID: noEndpointId((info) => info.downstreamLocalAddress),
+  DOWNSTREAM_DIRECT_LOCAL_ADDRESS_ENDPOINT_ID: noEndpointId((info) => info.downstreamLocalAddress),
   ...addressOperators("UPSTREAM_LOCAL", (info) => info.upstreamLocalAddress),
   ...addressOperators("DOWNSTREAM_LOCAL", (info) => info.downstreamLocalAddress),
   // Nothing here takes the place of a connection's own local address.

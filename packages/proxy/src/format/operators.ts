@@ -5,7 +5,9 @@ import { compileExpression } from "../cel/compile-expression.ts";
 import { grpcStatus, grpcStatusName } from "../http/grpc-status.ts";
 import { withoutControlCharacters } from "../http/header-value.ts";
 import { type ResponseFlag, connectionFlagsText, responseFlagsText } from "../http/response-flags.ts";
+import type { StreamInfo } from "../http/stream-info.ts";
 import { allAddressOperators } from "./address-operators.ts";
+import { byteOperators } from "./byte-operators.ts";
 import { metadataOperators } from "./metadata-operators.ts";
 import { number, ofOptional, text } from "./operator-makers.ts";
 import type { CompiledOperator, FormatEnvironment, FormatValue, OperatorCompiler } from "./operator.ts";
@@ -75,10 +77,10 @@ const longFlagNames: Readonly<Record<ResponseFlag, string>> = {
 };
 
 /** None is a value of its own, `-`, in JSON too. */
-function longFlags(bits: number): string {
-  if (bits === 0) return "-";
+function longFlags(info: StreamInfo): string {
+  if (info.responseFlags === 0) return "-";
   // The short text has Envoy's order.
-  return responseFlagsText(bits)
+  return shortFlags(info)
     .split(",")
     .map((name) => longFlagNames[name as ResponseFlag])
     .join(",");
@@ -171,19 +173,15 @@ export const operators: Readonly<Record<string, OperatorCompiler>> = {
   ...allAddressOperators,
   ...metadataOperators,
   ...tlsOperators,
+  ...byteOperators,
   // What was no request came on a connection all the same, whatever version it claimed.
   PROTOCOL: text((info, request) => request?.protocol ?? info.connectionProtocol),
   UPSTREAM_PROTOCOL: text((info) => info.upstreamProtocol),
   RESPONSE_CODE: number(responseCode),
   RESPONSE_CODE_DETAILS: compileCodeDetails,
   RESPONSE_FLAGS: text(shortFlags),
-  RESPONSE_FLAGS_LONG: text((info) => longFlags(info.responseFlags)),
+  RESPONSE_FLAGS_LONG: text((info) => longFlags(info)),
   CONNECTION_TERMINATION_DETAILS: text((info) => info.connectionTerminationDetails),
-  BYTES_RECEIVED: number((info) => String(info.bytesReceived)),
-  BYTES_SENT: number((info) => String(info.bytesSent)),
-  // HTTP/3 alone sends anything again itself.
-  BYTES_RETRANSMITTED: number(() => "0"),
-  PACKETS_RETRANSMITTED: number(() => "0"),
   ROUTE_NAME: text((info) => ofOptional(info.route?.name)),
   HOSTNAME: compileHostname,
   ENVIRONMENT: compileEnvironment,
@@ -202,6 +200,8 @@ export const operators: Readonly<Record<string, OperatorCompiler>> = {
   GRPC_STATUS: compileGrpcStatus,
   GRPC_STATUS_NUMBER: number(grpcStatusNumber),
   LOCAL_REPLY_BODY: text((info) => info.localReplyBody ?? ""),
+  // No filter here sets one.
+  CUSTOM_FLAGS: text(() => ""),
   ACCESS_LOG_TYPE: text((info) => info.accessLogType),
   CEL: celOperator(false),
   TYPED_CEL: celOperator(true),

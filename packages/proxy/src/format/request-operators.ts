@@ -198,8 +198,11 @@ export const requestOperators: Readonly<Record<string, OperatorCompiler>> = {
   QUERY_PARAM: compileQueryParameter,
   QUERY_PARAMS: compileQueryParameters,
   REQUESTED_SERVER_NAME: compileServerName,
-  // A request's id, where it has one; of a connection, one that is made up.
-  STREAM_ID: text((info, request) => (info.isConnection ? randomUUID() : request?.headers.get("x-request-id"))),
+  // A request's id, where it has one; of a connection that is passed on, one that is made up.
+  STREAM_ID: text(({ isConnection, isWithoutId }, request) => {
+    if (!isConnection) return request?.headers.get("x-request-id");
+    return isWithoutId ? undefined : randomUUID();
+  }),
   REQUEST_HEADERS_BYTES: number((_info, request) => String(request === undefined ? 0 : requestHeadersBytes(request))),
   RESPONSE_HEADERS_BYTES: number((_info, _request, response) =>
     String(response === undefined ? 0 : responseHeadersBytes(response)),

@@ -42,6 +42,8 @@ export class StreamInfo {
 
   /** No request but a connection: one whose bytes a TCP proxy passes on, or one of a listener's log. */
   isConnection = false;
+  /** The same where no TCP proxy has passed it on: no id is made up for it. */
+  isWithoutId = false;
   /** Where there is no request: what the connection speaks, undefined = nobody here has looked. */
   connectionProtocol: Protocol | undefined = undefined;
   /** Envoy: `%ACCESS_LOG_TYPE%`. */

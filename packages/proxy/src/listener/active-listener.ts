@@ -137,6 +137,13 @@ export class ActiveListener {
   #route(socket: IncomingSocket, info: ConnectionInfo, log: ConnectionLog): void {
     const listener = this.#listener;
     const chain = this.#chooseChain(info);
+    info.listener = {
+      connectionId: info.id,
+      name: listener.name,
+      metadata: listener.metadata,
+      chainName: chain?.name ?? "",
+      chainMetadata: chain?.metadata ?? {},
+    };
     if (chain === undefined) {
       listener.stats.noFilterChainMatch.increment();
       this.#dataPath.connectionLog.debug("no filter chain matches", { listener: listener.name });
@@ -146,13 +153,6 @@ export class ActiveListener {
       log.end();
       return;
     }
-    info.listener = {
-      connectionId: info.id,
-      name: listener.name,
-      metadata: listener.metadata,
-      chainName: chain.name,
-      chainMetadata: chain.metadata,
-    };
     // Those that count its beginning count its end; the listener may be replaced meanwhile.
     const { stats } = listener;
     stats.connectionsTotal.increment();

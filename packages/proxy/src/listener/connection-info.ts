@@ -3,6 +3,7 @@
 import type { Socket } from "node:net";
 import { ipPortText } from "../http/ip-port-text.ts";
 import type { ListenerFacts } from "../http/stream-info.ts";
+import type { StreamInfo } from "../http/stream-info.ts";
 import type { Protocol } from "../http/message.ts";
 import type { TlsInfo } from "../tls/tls-info.ts";
 
@@ -36,7 +37,7 @@ export class ConnectionInfo {
   protocol: Protocol | undefined = undefined;
   /** Undefined = the connection is plain. */
   tls: TlsInfo | undefined = undefined;
-  /** Known once a filter chain has taken it. */
+  /** Known once a filter chain has been looked for. */
   listener: ListenerFacts | undefined = undefined;
   /** Until somebody speaks; undefined = nobody asks. */
   firstWord: FirstWord | undefined = undefined;
@@ -53,6 +54,8 @@ export class ConnectionInfo {
   /** Payload, known once the connection has ended. */
   bytesReceived = 0;
   bytesSent = 0;
+  /** What a TCP proxy has told of it, which the listener's log tells, too; known once it has ended. */
+  session: StreamInfo | undefined = undefined;
   /** `%DOWNSTREAM_TRANSPORT_FAILURE_REASON%` */
   transportFailureReason: string | undefined = undefined;
 

@@ -3,6 +3,7 @@ import type { ConnectionInfo } from "./connection-info.ts";
 import type { DataPath } from "../worker/data-path.ts";
 import { connectionStreamInfo } from "../filters/network/connection-stream-info.ts";
 import { responseFlags } from "../http/response-flags.ts";
+import type { StreamInfo } from "../http/stream-info.ts";
 import type { AccessLog } from "../access-log/access-log.ts";
 
 export class ConnectionLog {
@@ -22,19 +23,26 @@ export class ConnectionLog {
 
   end(): void {
     if (this.#logs.length === 0) return;
+    const info = this.#connection.session ?? this.#withoutSession();
+    info.accessLogType = "NotSet";
+    info.durationMs = this.#dataPath.turn.nowMs - this.#startMonotonicMs;
+    for (const log of this.#logs) log.log(info);
+  }
+
+  /** Of a connection that no TCP proxy has passed on. */
+  #withoutSession(): StreamInfo {
     const connection = this.#connection;
     const info = connectionStreamInfo(connection, this.#startTimeMs, this.#startMonotonicMs);
-    info.accessLogType = "NotSet";
     // Envoy writes no flag of a refused handshake, so that nothing but the reason's text tells it from a good
     // connection.
     const isRefused = connection.transportFailureReason !== undefined;
     info.responseFlags = connection.responseFlags | (isRefused ? responseFlags.DPE.bit : 0);
     info.downstreamTransportFailureReason = connection.transportFailureReason;
     info.responseCodeDetails = connection.responseCodeDetails;
+    info.isWithoutId = true;
     info.bytesReceived = connection.bytesReceived;
     info.bytesSent = connection.bytesSent;
     info.connectionTerminationDetails = connection.terminationDetails;
-    info.durationMs = this.#dataPath.turn.nowMs - this.#startMonotonicMs;
-    for (const log of this.#logs) log.log(info);
+    return info;
   }
 }

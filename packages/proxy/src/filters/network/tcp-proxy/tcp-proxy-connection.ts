@@ -50,6 +50,8 @@ export class TcpProxyConnection implements DownstreamConnection, TcpConnectionOw
   #wasReset = false;
   #wasDestroyed = false;
   #lastActivityMs = 0;
+  /** Of the last try. */
+  #connectStartedMs = -1;
 
   constructor(settings: TcpProxySettings, options: DownstreamConnectionOptions) {
     const { dataPath, info } = options;
@@ -119,6 +121,7 @@ export class TcpProxyConnection implements DownstreamConnection, TcpConnectionOw
     const { dataPath, info } = this.#options;
     this.#info.attemptCount += 1;
     this.#info.upstreamHost = host;
+    this.#connectStartedMs = dataPath.turn.nowMs;
     cluster.stats.upstreamRequestsPendingTotal.increment();
     this.#upstream = new TcpConnection(host, cluster, this, dataPath);
     dataPath.upstreamLog.debug("connecting", {
@@ -148,6 +151,8 @@ export class TcpProxyConnection implements DownstreamConnection, TcpConnectionOw
     const host = this.#info.upstreamHost!;
     const { stats, outlierDetection } = this.#cluster!;
     this.#state = "open";
+    this.#info.upstreamConnectStartedMs = this.#connectStartedMs;
+    this.#info.upstreamConnectedMs = this.#options.dataPath.turn.nowMs;
     outlierDetection?.onConnected(host);
     this.#info.upstreamLocalAddress = this.#upstream!.localAddress;
     this.#info.upstreamTls = this.#upstream!.tls;

@@ -42,6 +42,7 @@ export function logSession(
 export function endSession(settings: TcpProxySettings, options: SessionOptions, info: StreamInfo): void {
   info.durationMs = options.dataPath.turn.nowMs - info.startMonotonicMs;
   info.connectionTerminationDetails = options.info.terminationDetails;
+  options.info.session = info;
   reportSession(options, info, "closed");
   logSession(settings, options, info, "TcpConnectionEnd");
 }
