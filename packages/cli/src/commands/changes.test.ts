@@ -61,6 +61,7 @@ const answer: ChangesResponse = {
       findings: [],
       by: "an edit of the file",
       batch: 44,
+      proxies: { connected: 2, inSync: 1, refusing: 0, isCutShort: true },
     },
   ],
   platformChanges: 4,
@@ -85,7 +86,7 @@ for (const { columns, expected } of [
   3 of 5 proxies in sync so far
 2026-11-24 18:00:03Z  Rollout shop/catalog added, rollouts.yaml:1
   by an edit of the file
-  no proxy needs it
+  1 of 2 proxies in sync when the control plane ended
 4 of 5 proxies have everything that was sent.
 `,
   },
@@ -114,7 +115,8 @@ for (const { columns, expected } of [
 2026-11-24 18:00:03Z  Rollout
     shop/catalog added, rollouts.yaml:1
   by an edit of the file
-  no proxy needs it
+  1 of 2 proxies in sync when the
+    control plane ended
 4 of 5 proxies have everything that was
 sent.
 `,

@@ -81,7 +81,7 @@ async function watchChanges(
     if (answer === undefined) continue;
     for (const change of answer.changes.filter(isWanted)) {
       const key = `${change.id} ${change.time}`;
-      const isDone = change.proxies === undefined || change.proxies.tookMs !== undefined;
+      const isDone = !isUnderWay(change);
       const before = told.get(key);
       told.set(key, isDone);
       if (before === undefined) await print(change, changeText(change, context, isDone));
@@ -92,13 +92,17 @@ async function watchChanges(
         );
     }
     for (const oldest of told.keys()) if (told.size > maxTold) told.delete(oldest);
-    const open = answer.changes.find(({ proxies }) => proxies !== undefined && proxies.tookMs === undefined);
+    const open = answer.changes.find(isUnderWay);
     const times = [open, answer.changes.at(-1)].flatMap((change) =>
       change === undefined ? [] : Date.parse(change.time),
     );
     const back = new Date(Math.min(...times) - lookBackMs);
     if (times.length > 0 && (since === undefined || back > new Date(since))) from = back.toISOString();
   }
+}
+
+function isUnderWay({ proxies }: RecordedChange): boolean {
+  return proxies !== undefined && proxies.tookMs === undefined && proxies.isCutShort !== true;
 }
 
 function hasRevision(proxies: ChangeSync | undefined, revision: string): boolean {
@@ -167,9 +171,10 @@ function revisionText({ virtualHost, before = "(none)", after = "(none)" }: Rout
   return `revision of ${virtualHost}: ${before} → ${after}`;
 }
 
-function proxiesText({ connected, inSync, refusing, tookMs }: ChangeSync): string {
+function proxiesText({ connected, inSync, refusing, tookMs, isCutShort }: ChangeSync): string {
   if (connected === 0) return "no proxy was connected";
-  const after = tookMs === undefined ? " so far" : ` after ${(tookMs / 1000).toFixed(2)} s`;
+  const soFar = isCutShort === true ? " when the control plane ended" : " so far";
+  const after = tookMs === undefined ? soFar : ` after ${(tookMs / 1000).toFixed(2)} s`;
   const refused = refusing === 0 ? "" : `, ${refusing} refuse${refusing === 1 ? "s" : ""} something`;
   return `${inSync} of ${connected} proxies in sync${after}${refused}`;
 }

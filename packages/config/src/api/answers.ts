@@ -289,6 +289,8 @@ export interface ChangeSync {
   readonly refusing: number;
   /** From the change to the last proxy's answer; missing while one has not answered. */
   readonly tookMs?: number;
+  /** The control plane ended before all had answered, and nobody counts any more. */
+  readonly isCutShort?: true;
   /** Routes that have become others, as access logs name them; missing when none have. */
   readonly revisions?: readonly RouteRevision[];
   /** Further ones, of the first 100. */

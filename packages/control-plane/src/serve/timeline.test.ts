@@ -211,3 +211,18 @@ test("it is told which proxies have a change, and how long that took", () => {
   proxies.declare();
   assert.deepEqual(soFar().at(-1), [5, { connected: 0, inSync: 0, refusing: 0, tookMs: 0 }]);
 });
+
+test("what a control plane that ended has not counted to the end is told so by the next", () => {
+  const first = stage();
+  first.proxies.connect();
+  first.proxies.isPending = true;
+  first.tell({ type: "added", resource: rule(1) });
+  const second = stage(first.written());
+  const none = { connected: 1, inSync: 0, refusing: 0 };
+  assert.deepEqual(first.timeline.since(0)[0]?.proxies, none);
+  assert.deepEqual(second.timeline.since(0)[0]?.proxies, { ...none, isCutShort: true });
+  const [saved] = first.written().values();
+  assert.deepEqual(parseRecordedChange(saved), saved);
+  for (const damage of [{ proxies: null }, { proxies: { connected: "1" } }, { batch: "2" }])
+    assert.equal(parseRecordedChange({ ...saved, ...damage }), undefined);
+});

@@ -15,7 +15,7 @@ import {
   type StoreChange,
   type Unwatch,
 } from "@tulle/config";
-import type { FieldChange, RecordedChange } from "@tulle/config/api";
+import type { ChangeSync, FieldChange, RecordedChange } from "@tulle/config/api";
 import type { Clock } from "@tulle/timing";
 import type { KeptEntries } from "../state/kept-entries.ts";
 import { ChangeProgress, type ChangeProgressOptions } from "./change-progress.ts";
@@ -56,7 +56,7 @@ export class Timeline {
 
   constructor(options: TimelineOptions) {
     this.#options = options;
-    this.#changes = [...options.kept.saved.values()].toSorted((a, b) => a.id - b.id);
+    this.#changes = [...options.kept.saved.values()].toSorted((a, b) => a.id - b.id).map(cutShort);
     this.#progress = new ChangeProgress({
       ...options,
       maxBatches: maxChanges,
@@ -134,6 +134,13 @@ export class Timeline {
   }
 }
 
+/** Of an earlier run, which followed it no further. */
+function cutShort(change: RecordedChange): RecordedChange {
+  const { proxies } = change;
+  if (proxies === undefined || proxies.tookMs !== undefined) return change;
+  return { ...change, proxies: { ...proxies, isCutShort: true } };
+}
+
 /** What people write; the rest the platform publishes. */
 function isUsers({ kind }: MeshResource): boolean {
   return isKind(kind) && kindDefinitions[kind].writtenBy === "user";
@@ -190,8 +197,15 @@ function valueText(value: unknown, path: Path): string {
 /** Of an earlier run; undefined for what is none. */
 export function parseRecordedChange(value: unknown): RecordedChange | undefined {
   if (typeof value !== "object" || value === null) return undefined;
-  const { id, time, kind, namespace, name, type, fields, findings } = value as Partial<RecordedChange>;
+  const { id, time, kind, namespace, name, type, fields, findings, batch, proxies } = value as Partial<RecordedChange>;
   const hasTexts = [time, kind, namespace, name, type].every((each) => typeof each === "string");
-  const isWhole = typeof id === "number" && hasTexts && Array.isArray(fields) && Array.isArray(findings);
-  return isWhole ? (value as RecordedChange) : undefined;
+  const hasLists = Array.isArray(fields) && Array.isArray(findings);
+  const isWhole = typeof id === "number" && hasTexts && hasLists && ["number", "undefined"].includes(typeof batch);
+  return isWhole && (proxies === undefined || isSync(proxies)) ? (value as RecordedChange) : undefined;
+}
+
+function isSync(value: unknown): boolean {
+  if (typeof value !== "object" || value === null) return false;
+  const { connected, inSync, refusing, revisions = [] } = value as Partial<ChangeSync>;
+  return [connected, inSync, refusing].every(Number.isFinite) && Array.isArray(revisions);
 }
