@@ -31,7 +31,8 @@ export async function pythonEnvironment(lockFile: string): Promise<string> {
     await fill(folder, lock);
     await publish(folder, link);
   } catch (error) {
-    await rm(folder, { recursive: true, force: true });
+    // What a command that took too long had started may still write; the reason matters more than what it leaves.
+    await rm(folder, { recursive: true, force: true }).catch(() => undefined);
     throw error;
   }
   return python;
@@ -39,7 +40,7 @@ export async function pythonEnvironment(lockFile: string): Promise<string> {
 
 async function fill(folder: string, lock: string): Promise<void> {
   const label = `Python with the packages of ${path.basename(lock)}`;
-  const made = await runCommand("python3", ["-m", "venv", folder], { timeoutMs: 120_000 });
+  const made = await runCommand("python3", ["-m", "venv", folder], { timeoutMs: 300_000 });
   if (made.code !== 0) {
     throw new ToolUnavailable(label, `needs python3 with venv (Debian: python3-venv): ${lastLines(made)}`);
   }
