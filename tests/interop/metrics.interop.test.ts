@@ -80,20 +80,21 @@ for (const proxy of ["tulle", "envoy"] as const) {
                 return [name.slice(prefix.length + 1), `${data.case} ${temporality}`];
               }),
           );
-        // The sending has a connection of its own, which took its time to come up.
-        await waitFor(() => kindsOf().has("cluster.upstream_cx_connect_ms"), {
-          what: "a histogram",
+        // The sending is itself a request, on a connection that took its time to come up.
+        const names = [
+          "cluster.upstream_rq_total",
+          "cluster.upstream_cx_connect_ms",
+          "cluster.membership_total",
+          "server.live",
+        ];
+        await waitFor(() => names.every((name) => kindsOf().has(name)), {
+          what: "one of each kind",
           details: () => [...kindsOf().keys()].join("\n"),
         });
         const kinds = kindsOf();
         const temporality = prefix === "grpc" ? 2 : 1;
         assert.deepEqual(
-          [
-            "cluster.upstream_rq_total",
-            "cluster.upstream_cx_connect_ms",
-            "cluster.membership_total",
-            "server.live",
-          ].map((name) => kinds.get(name)),
+          names.map((name) => kinds.get(name)),
           [`sum ${temporality}`, `histogram ${temporality}`, "gauge 0", "gauge 0"],
         );
       });
