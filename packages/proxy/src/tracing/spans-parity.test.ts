@@ -2,7 +2,9 @@
 // attributes, status, and what the host is told. Where ours differ on purpose, the row says so.
 import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
-import { extension } from "../testing/envoy-json.ts";
+import http2 from "node:http2";
+import type { AddressInfo } from "node:net";
+import { extension, http2Options, staticCluster } from "../testing/envoy-json.ts";
 import {
   openTelemetry,
   openTelemetryOverHttp,
@@ -116,6 +118,11 @@ const routes = [
     },
   },
   { match: { path: "/dead" }, route: { cluster: "dead" } },
+  {
+    match: { path: "/h2retries" },
+    route: { cluster: "http2", prefix_rewrite: "/h2/503", retry_policy: { retry_on: "5xx", num_retries: 1 } },
+  },
+  { match: { prefix: "/h2/" }, route: { cluster: "http2" } },
   { match: { path: "/nowhere" }, route: { cluster: "nowhere" } },
   { match: { path: "/direct" }, direct_response: { status: 200, body: { inline_string: "d" } } },
   { match: { path: "/redirect" }, redirect: { host_redirect: "elsewhere.test" } },
@@ -270,6 +277,19 @@ const rows: readonly Row[] = [
   row("names by format against a client's", "formatted", "/op", 1, { "x-envoy-decorator-operation": "client's" }),
   row("gRPC with spans of tries", "spawn", "/grpc/14", 2, { ...grpc, "grpc-timeout": "5S" }),
 
+  row("a host of HTTP/2", "in", "/h2/200"),
+  row("a host of HTTP/2, from the client's side", "out", "/h2/404"),
+  row("a host of HTTP/2, over HTTP/2", "spawn", "/h2/200", 2, {}, { version: "HTTP/2" }),
+  row("a host of HTTP/2, a body", "spawn", "/h2/200", 2, {}, { method: "POST", body: ["hello"] }),
+  row("a host of HTTP/2, times", "verbosespawn", "/h2/200", 2, {}, { method: "POST", body: ["hello"] }),
+  row("a host of HTTP/2, retries", "spawn", "/h2retries", 3, {}, { differs: withEvents(["retry"]) }),
+  row("a host of HTTP/2 that resets the stream", "spawn", "/h2/reset", 2),
+  ...[0, 5, 14].flatMap((status) => [
+    row(`gRPC status ${status} in trailers`, "in", `/h2/trailers/${status}`, 1, grpc),
+    row(`gRPC status ${status} in trailers, with spans of tries`, "spawn", `/h2/trailers/${status}`, 2, grpc),
+  ]),
+  row("Zipkin: a host of HTTP/2", "zspawn", "/h2/trailers/14", 2, grpc),
+
   row("Zipkin: a request", "zin", "/ok"),
   row("Zipkin: a client's side", "zout", "/ok"),
   row("Zipkin: with spans of tries", "zspawn", "/ok", 2),
@@ -310,16 +330,44 @@ const rows: readonly Row[] = [
   row("Zipkin: one header, with spans of tries", "zspawn", "/ok", 2, { b3: `${trace(32)}-${span(32)}-1` }),
 ];
 
+/** Answers by the path's word: a status, a gRPC status in trailers, or nothing at all. */
+function startHttp2Host(): http2.Http2Server {
+  const server = http2.createServer();
+  server.on("stream", (stream: http2.ServerHttp2Stream, headers) => {
+    const [, , word = "", status = ""] = String(headers[":path"]).split("/");
+    stream.on("error", () => undefined);
+    stream.resume();
+    stream.on("end", () => {
+      if (word === "reset") return stream.close(http2.constants.NGHTTP2_INTERNAL_ERROR);
+      const isGrpc = word === "trailers";
+      const head = isGrpc ? { ":status": 200, "content-type": "application/grpc" } : { ":status": Number(word) };
+      stream.respond(head, { waitForTrailers: isGrpc });
+      stream.on("wantTrailers", () => stream.sendTrailers({ "grpc-status": status, "grpc-message": "words" }));
+      stream.end("answer");
+    });
+  });
+  return server;
+}
+
 suite("spans of both", () => {
+  const http2Host = startHttp2Host();
   let stage: TracingStage;
   let ours: readonly TracedOutcome[] = [];
   let envoys: readonly TracedOutcome[] = [];
 
   before(async () => {
-    stage = await startTracingStage(listeners, routes);
+    await new Promise<void>((resolve) => {
+      http2Host.listen(0, "127.0.0.1", resolve);
+    });
+    const { port } = http2Host.address() as AddressInfo;
+    const http2Cluster = staticCluster("http2", [port], { typed_extension_protocol_options: http2Options });
+    stage = await startTracingStage(listeners, routes, () => [http2Cluster]);
     ({ ours, envoys } = await stage.run(rows));
   });
-  after(() => stage.stop());
+  after(async () => {
+    await stage.stop();
+    http2Host.close();
+  });
 
   for (const [index, { name, differs }] of rows.entries()) {
     test(name, () => {
