@@ -1,7 +1,7 @@
 // Puts the server together, keeps its background work going, and takes it down in order.
 import type { AddressInfo } from "node:net";
 import { acceptBacklog } from "@tulle/listening";
-import { MetricRegistry, processTracer } from "@tulle/telemetry";
+import { MetricRegistry, openTracer } from "@tulle/telemetry";
 import type { Logger } from "@tulle/telemetry";
 import type { FastifyInstance } from "fastify";
 import { AuditLog } from "./audit/audit-log.ts";
@@ -61,7 +61,7 @@ export async function openServer(options: ServerOptions): Promise<RunningServer>
   const database = options.database ?? (await openDatabase(config, { ...clock, onConnectionLost }));
   const registry = new MetricRegistry();
   const metrics = serverMetrics(registry);
-  const tracer = processTracer({
+  const tracer = openTracer({
     environment: options.environment ?? {},
     serviceName: "authorization-server",
     version: productVersion,

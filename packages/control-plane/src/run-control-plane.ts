@@ -5,7 +5,7 @@ import { descriptorLimit, DescriptorReserve } from "@tulle/listening";
 import { type Finding, type Store } from "@tulle/config";
 import { apiSocketName, endpoints } from "@tulle/config/api";
 import { makeSocketPath } from "@tulle/identity/own";
-import { type Logger, Logging, MetricRegistry, ProcessMetrics, processTracer } from "@tulle/telemetry";
+import { type Logger, Logging, MetricRegistry, ProcessMetrics, openTracer } from "@tulle/telemetry";
 import { readOrMakeToken } from "./api/api-token.ts";
 import { changeRoutes } from "./api/change-routes.ts";
 import { debugRoutes } from "./api/debug-routes.ts";
@@ -76,7 +76,7 @@ export async function runControlPlane(options: ControlPlaneOptions): Promise<Run
   try {
     const metrics = new MetricRegistry();
     const { environment = {} } = options;
-    const tracer = processTracer({ environment, serviceName: "control-plane", version, metrics, log });
+    const tracer = openTracer({ environment, serviceName: "control-plane", version, metrics, log });
     // Last of all: what ends is told, too.
     open.defer(() => tracer?.close());
     const { keys, providers, changes, rollouts } = await openKept(options, log, open);

@@ -19,4 +19,4 @@ export * from "./tracing/b3.ts";
 export * from "./tracing/trace-context.ts";
 export * from "./tracing/trace-ids.ts";
 export { ProcessSpan, ProcessTracer } from "./tracing/process-tracer.ts";
-export { processTracer } from "./tracing/open-tracer.ts";
+export { openTracer } from "./tracing/open-tracer.ts";

@@ -14,7 +14,7 @@ export interface TracerOptions {
 }
 
 /** Undefined: tracing is off. */
-export function processTracer(options: TracerOptions): ProcessTracer | undefined {
+export function openTracer(options: TracerOptions): ProcessTracer | undefined {
   const { environment, serviceName, version, metrics, log } = options;
   const { settings, problems } = tracingEnvironment(environment, serviceName);
   for (const problem of problems) log.warning("tracing is not as the environment asks", { problem });

@@ -142,7 +142,7 @@ export class ProcessTracer {
     await this.#sending;
   }
 
-  /** Sends the rest, as long as one request may take. */
+  /** Sends the rest: as long as the request under way, and one more, may take. */
   async close(): Promise<void> {
     await this.flush();
     this.#sender.close();
