@@ -147,6 +147,36 @@ export const logRows: Readonly<Record<string, TelemetryRow>> = {
     sees: logSides,
     expected: "SERVER",
   },
+  "no log by a filter that fails": {
+    mesh,
+    spec: { accessLogging: [{ ...told, filter: { expression: "request.headers['x-none'].startsWith('a')" } }] },
+    sees: logSides,
+    expected: "",
+  },
+  "no log by a filter that is no condition": {
+    mesh,
+    spec: { accessLogging: [{ ...told, filter: { expression: "request.method" } }] },
+    sees: logSides,
+    expected: "",
+  },
+  "no log to somebody unknown": {
+    mesh,
+    spec: { accessLogging: [told, { providers: [{ name: "nobody" }] }] },
+    sees: logSides,
+    expected: "CLIENT SERVER",
+  },
+  "no traces to a Service that is not there": {
+    mesh: {
+      ...standardMesh,
+      extensionProviders: [
+        ...standardMesh.extensionProviders,
+        { name: "gone", zipkin: { service: "zipkin.observability.svc.cluster.local", port: 9411 } },
+      ],
+    },
+    spec: { tracing: [{ ...all, providers: [{ name: "gone" }] }], accessLogging: [told] },
+    sees: (seen) => `spans ${spanSides(seen)}; log ${logSides(seen)}`,
+    expected: "spans ; log CLIENT SERVER",
+  },
   "for workloads by label": {
     mesh,
     further: ofNamespace,
@@ -283,6 +313,14 @@ export const metricRows: Readonly<Record<string, TelemetryRow>> = {
       ["request_host", "destination_port", "destination_x"].map((label) => labelled(label)(seen)).join(", "),
     expected:
       "source requests_total server-tulle.shop.svc.cluster.local:3000, source requests_total 15007, source requests_total server-tulle",
+  },
+  "a label whose expression fails": {
+    ...overridden({
+      match: { metric: "REQUEST_COUNT", mode: "CLIENT" },
+      tagOverrides: { kind: { value: "request.headers['x-none'].size() / 0" } },
+    }),
+    sees: labelled("kind"),
+    expected: "source requests_total unknown",
   },
   "open connections are counted": {
     isMeasured,

@@ -10,6 +10,7 @@ import type { Path } from "../findings/places.ts";
 import type { Telemetry } from "../kinds/resource.ts";
 import { expressionProblem } from "../rules/cel-expression.ts";
 import { selects } from "../rules/label-selector.ts";
+import { oldestFirst } from "../rules/oldest-first.ts";
 import { policyScope, rootNamespaces } from "../rules/policy-scope.ts";
 import { gatewayNameLabel, targetGateways, targetReferences } from "../rules/telemetry-targets.ts";
 import type { AnalyzedMesh, Analyzer, Discovery, Workload } from "./analyzer.ts";
@@ -20,7 +21,7 @@ export const telemetries: Analyzer = {
   *run(mesh) {
     const providers = providersOf(mesh);
     const older: Telemetry[] = [];
-    for (const resource of mesh.list("Telemetry")) {
+    for (const resource of oldestFirst(mesh.list("Telemetry"))) {
       yield* scopeProblems(mesh, resource, older);
       older.push(resource);
       yield* providerProblems(resource, providers);

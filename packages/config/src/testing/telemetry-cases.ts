@@ -101,6 +101,20 @@ export const telemetryCases: readonly AnalyzeCase[] = [
     ],
   },
   {
+    name: "IST0160: the older one is that which was made first, whatever it is called",
+    input: [
+      ["a", "2026-02-01"],
+      ["b", "2026-01-01"],
+    ]
+      .map(([name, day]) =>
+        telemetry("{}").replace("name: telemetry", `name: ${name}, creationTimestamp: "${day}T00:00:00Z"`),
+      )
+      .join(""),
+    expected: [
+      "Error [IST0160] (Telemetry shop/a) spec: the Telemetry shop/b is for the whole namespace too and older, so this one has no effect\n  Write both into one, or give one of them a selector.",
+    ],
+  },
+  {
     name: "IST0101, IST0133: Services of providers that are not there, or called otherwise",
     input:
       service("otel", "[{ name: http-otlp, port: 4317 }, { name: grpc, port: 4318 }]") +

@@ -1,6 +1,7 @@
 // store → MeshSnapshot: pure, and the only place that reads user resources for routing. What it is given has been
 // checked.
 import {
+  type Created,
   exportedTo,
   meshConfigOf,
   parseDuration,
@@ -10,6 +11,7 @@ import {
   resolveHost,
   serviceExportTo,
   serviceHost,
+  oldestFirst,
 } from "@tulle/config";
 import type { Destination, DestinationRule, Gateway, HttpRoute, MeshConfig, Service } from "@tulle/config";
 import type { TcpRoute, TlsRoute, VirtualService } from "@tulle/config";
@@ -50,8 +52,8 @@ export function buildSnapshot(store: ResourceReader, options: SnapshotOptions = 
   const meshConfig = meshConfigOf(store.list("ConfigMap"));
   const written = writtenRoutes(store, meshConfig, workloads);
   const { services } = written;
-  const peerAuthentications = inOrder(store.list("PeerAuthentication")).map(peerAuthenticationScope);
-  const browserLogins = inOrder(store.list("BrowserLogin")).map((resource) =>
+  const peerAuthentications = oldestFirst(store.list("PeerAuthentication")).map(peerAuthenticationScope);
+  const browserLogins = oldestFirst(store.list("BrowserLogin")).map((resource) =>
     meshBrowserLogin(resource, services, options.discoveredEndpoints ?? new Map()),
   );
   const authorizers = meshAuthorizers(meshConfig, services);
@@ -63,17 +65,17 @@ export function buildSnapshot(store: ResourceReader, options: SnapshotOptions = 
     ...(trustDomain === undefined ? {} : { trustDomain }),
     ...(minimumTls === undefined ? {} : { minimumTls }),
     services,
-    gateways: inOrder(store.list("Gateway")).map(meshGateway),
+    gateways: oldestFirst(store.list("Gateway")).map(meshGateway),
     virtualServices: routed.virtualServices,
     destinationRules: routed.destinationRules,
     ...securityPolicies(
-      inOrder(store.list("AuthorizationPolicy")),
-      inOrder(store.list("RequestAuthentication")),
+      oldestFirst(store.list("AuthorizationPolicy")),
+      oldestFirst(store.list("RequestAuthentication")),
       fetchedKeys,
     ),
     ...(browserLogins.length === 0 ? {} : { browserLogins }),
     ...(authorizers.length === 0 ? {} : { authorizers }),
-    ...snapshotTelemetry(meshConfig, inOrder(store.list("Telemetry")), services),
+    ...snapshotTelemetry(meshConfig, oldestFirst(store.list("Telemetry")), services),
     ...(pathNormalization === undefined ? {} : { pathNormalization }),
     ...(redactedParameters === undefined ? {} : { redactedParameters }),
     ...(detectionTimeout === undefined ? {} : { protocolDetectionTimeoutMs: parseDuration(detectionTimeout) ?? 0 }),
@@ -88,7 +90,7 @@ export function writtenRoutes(
   meshConfig: MeshConfig = meshConfigOf(store.list("ConfigMap")),
   workloads?: ServiceWorkloads,
 ): OverlaidParts {
-  const services = inOrder(store.list("Service")).map((service) => ({
+  const services = oldestFirst(store.list("Service")).map((service) => ({
     ...meshService(service, workloads, meshConfig.h2UpgradePolicy),
     ...exported(service, serviceExportTo(service.metadata.annotations), meshConfig.defaultServiceExportTo),
   }));
@@ -96,11 +98,11 @@ export function writtenRoutes(
   const isService = (hostname: string): boolean => hostnames.has(hostname);
   return {
     services,
-    virtualServices: inOrder(store.list("VirtualService")).map((resource) => ({
+    virtualServices: oldestFirst(store.list("VirtualService")).map((resource) => ({
       ...meshVirtualService(resource, isService),
       ...exported(resource, resource.spec.exportTo, meshConfig.defaultVirtualServiceExportTo),
     })),
-    destinationRules: inOrder(store.list("DestinationRule")).map((resource) => ({
+    destinationRules: oldestFirst(store.list("DestinationRule")).map((resource) => ({
       ...meshDestinationRule(resource, isService),
       ...exported(resource, resource.spec.exportTo, meshConfig.defaultDestinationRuleExportTo),
     })),
@@ -117,26 +119,6 @@ function exported(
 }
 
 type IsService = (hostname: string) => boolean;
-
-interface Created {
-  readonly metadata: { readonly name: string; readonly namespace: string; readonly creationTimestamp?: string };
-}
-
-/** Oldest first where both know their creation time; else the order of the store stays. */
-function inOrder<T extends Created>(resources: readonly T[]): readonly T[] {
-  const timed = resources.filter(({ metadata }) => metadata.creationTimestamp !== undefined);
-  if (timed.length !== resources.length) return resources;
-  return [...resources].sort(
-    (a, b) =>
-      Date.parse(a.metadata.creationTimestamp!) - Date.parse(b.metadata.creationTimestamp!) ||
-      compare(a.metadata.namespace, b.metadata.namespace) ||
-      compare(a.metadata.name, b.metadata.name),
-  );
-}
-
-function compare(a: string, b: string): number {
-  return a < b ? -1 : a > b ? 1 : 0;
-}
 
 const none: readonly string[] = [];
 
