@@ -5,6 +5,8 @@ import { readdir, readFile } from "node:fs/promises";
 export interface ProcessUsage {
   /** User and system time of all living threads, and of those of all living descendants. */
   readonly cpuSeconds: number;
+  /** The share of it outside of the kernel, by the kernel's samples: good to a hundredth of a second. */
+  readonly userSeconds: number;
   /** Resident memory of the process and its living descendants. */
   readonly residentBytes: number;
 }
@@ -13,16 +15,25 @@ export async function readProcessUsage(processId: number): Promise<ProcessUsage>
   const usages = await Promise.all((await withDescendants(processId)).map(readOne));
   return {
     cpuSeconds: usages.reduce((sum, usage) => sum + usage.cpuSeconds, 0),
+    userSeconds: usages.reduce((sum, usage) => sum + usage.userSeconds, 0),
     residentBytes: usages.reduce((sum, usage) => sum + usage.residentBytes, 0),
   };
 }
+
+/** USER_HZ, the same on every Linux. */
+const ticksPerSecond = 100;
 
 async function readOne(processId: number): Promise<ProcessUsage> {
   const threads = await readdir(`/proc/${processId}/task`);
   const cpuSeconds = await Promise.all(threads.map((thread) => threadCpuSeconds(`/proc/${processId}/task/${thread}`)));
   const status = await readFile(`/proc/${processId}/status`, "utf8");
   const residentKib = Number(/^VmRSS:\s+(\d+) kB/m.exec(status)?.[1] ?? 0);
-  return { cpuSeconds: cpuSeconds.reduce((sum, seconds) => sum + seconds, 0), residentBytes: residentKib * 1024 };
+  const userTicks = Number((await statFields(processId))[11]);
+  return {
+    cpuSeconds: cpuSeconds.reduce((sum, seconds) => sum + seconds, 0),
+    userSeconds: userTicks / ticksPerSecond,
+    residentBytes: residentKib * 1024,
+  };
 }
 
 /**

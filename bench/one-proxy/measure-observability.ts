@@ -5,7 +5,7 @@ import { median } from "../measure/median.ts";
 import type { ScenarioOptions, ScenarioResult } from "../scenario.ts";
 import type { Observed } from "./bootstrap.ts";
 import { envoyAndTulle } from "./contestants.ts";
-import { type Measured, runWork } from "./run-work.ts";
+import { type Measured, type Round, runWork } from "./run-work.ts";
 import { http1Request } from "./work.ts";
 
 const enoughWarmth = { seconds: 4, requests: 60_000 };
@@ -30,15 +30,24 @@ export async function measureObservability(options: ScenarioOptions): Promise<Sc
   return { markdown: table(names, measured), data: { seconds: options.seconds, measured } };
 }
 
-/** Medians; behind the first, the median of what each round of a step adds to it. */
+/**
+ * Medians; behind the first, the median of what each round of a step adds to it, and how much of that is no work of the
+ * kernel. The kernel's share grows with whatever slows a proxy down: client and host fall asleep more often, and who
+ * sends to them pays for waking them.
+ */
 function table(names: readonly string[], measured: readonly Measured[]): string {
   const rows = names.map((name) => {
-    const [first = [], ...others] = steps.map(({ title }) => {
-      const { rounds } = measured.find((one) => one.name === `${name}, ${title}`)!;
-      return rounds.map(({ cpuMicrosecondsPerRequest }) => cpuMicrosecondsPerRequest);
+    const [first = [], ...others] = steps.map(
+      ({ title }) => measured.find((one) => one.name === `${name}, ${title}`)!.rounds,
+    );
+    const cost = ({ cpuMicrosecondsPerRequest: all, userMicrosecondsPerRequest: user }: Round) => ({ all, user });
+    const added = others.map((rounds) => {
+      const more = (which: "all" | "user"): string =>
+        `+ ${median(rounds.map((each, round) => cost(each)[which] - cost(first[round]!)[which])).toFixed(1)}`;
+      return `${more("all")} (${more("user")})`;
     });
-    const added = others.map((costs) => `+ ${median(costs.map((cost, round) => cost - first[round]!)).toFixed(1)}`);
-    return [name, median(first).toFixed(1), ...added];
+    const base = (which: "all" | "user"): string => median(first.map((each) => cost(each)[which])).toFixed(1);
+    return [name, `${base("all")} (${base("user")})`, ...added];
   });
-  return markdownTable(["CPU µs/request", ...steps.map(({ title }) => title)], rows);
+  return markdownTable(["CPU µs/request (outside of the kernel)", ...steps.map(({ title }) => title)], rows);
 }

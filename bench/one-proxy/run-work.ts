@@ -20,6 +20,8 @@ const loadCore = 1;
 
 export interface Round extends LoadResult {
   readonly cpuMicrosecondsPerRequest: number;
+  /** Of it: outside of the kernel. */
+  readonly userMicrosecondsPerRequest: number;
   readonly residentBytes: number;
   /** To the back end, after the load; undefined for a program that does not tell. */
   readonly upstreamConnections: number | undefined;
@@ -125,6 +127,7 @@ async function measureOnce(work: Work, { contestant, place, process }: Running, 
   return {
     ...result,
     cpuMicrosecondsPerRequest: ((after.cpuSeconds - before.cpuSeconds) / result.requests) * 1e6,
+    userMicrosecondsPerRequest: ((after.userSeconds - before.userSeconds) / result.requests) * 1e6,
     residentBytes: after.residentBytes,
     upstreamConnections: contestant.hasAdmin ? await upstreamConnections(place) : undefined,
   };
