@@ -20,6 +20,11 @@ export const metricsPath = "/stats/prometheus";
  */
 const maxWaiting = 256;
 const maxConnections = 1024;
+/**
+ * Pages of metrics that somebody has not taken yet: each is there as a whole, and anybody may ask and read nothing. The
+ * oldest makes way.
+ */
+export const maxPages = 16;
 
 export interface HealthServerOptions {
   readonly podAddress: string;
@@ -37,8 +42,16 @@ export async function startHealthServer({
   dataPlane,
   metrics,
 }: HealthServerOptions): Promise<AsyncDisposable> {
+  const pages = new Set<ServerResponse>();
+  const admitPage = (response: ServerResponse): void => {
+    const [oldest] = pages;
+    if (pages.size >= maxPages) oldest!.destroy();
+    pages.add(response);
+    response.once("close", () => pages.delete(response));
+  };
   const onRequest = (request: IncomingMessage, response: ServerResponse): void => {
     const respond = (status: number, body: string, contentType = "text/plain; charset=UTF-8"): void => {
+      if (response.destroyed) return;
       response.writeHead(status, { "content-type": contentType, connection: "close" });
       response.end(body);
     };
@@ -46,9 +59,10 @@ export async function startHealthServer({
     const isMetrics = request.url === metricsPath || request.url === "/metrics";
     if (request.url !== healthPath && !isMetrics) respond(404, "not found\n");
     else if (request.method !== "GET" && request.method !== "HEAD") respond(405, "GET only\n");
-    else if (isMetrics)
+    else if (isMetrics) {
+      admitPage(response);
       void metrics.page(request.headers).then(({ contentType, text }) => respond(200, text, contentType));
-    else if (leaving.aborted) respond(503, "the agent is stopping\n");
+    } else if (leaving.aborted) respond(503, "the agent is stopping\n");
     else
       void (dataPlane()?.isReady() ?? Promise.resolve(false)).then((ready) =>
         respond(ready ? 200 : 503, ready ? "ready\n" : "the proxy is not ready\n"),
