@@ -14,6 +14,9 @@ const openType = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 /** As Prometheus asks. */
 const acceptOpen = "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5,*/*;q=0.1";
 
+const bytes =
+  '# TYPE istio_request_bytes histogram\nistio_request_bytes_bucket{le="+Inf"} 1\nistio_request_bytes_sum 2\nistio_request_bytes_count 1\n';
+
 const dataPlane: RunningDataPlane = {
   ended: new Promise(() => undefined),
   isReady: () => Promise.resolve(true),
@@ -22,8 +25,8 @@ const dataPlane: RunningDataPlane = {
       format,
       text:
         format === "openmetrics"
-          ? '# TYPE istio_requests counter\nistio_requests_total{a="b"} 1 # {trace_id="0af7"} 1\n'
-          : '# TYPE istio_requests_total counter\nistio_requests_total{a="b"} 1\n',
+          ? `# TYPE istio_requests counter\nistio_requests_total{a="b"} 1 # {trace_id="0af7"} 1\n${bytes}`
+          : `# TYPE istio_requests_total counter\nistio_requests_total{a="b"} 1\n${bytes}`,
     }),
   stop: () => Promise.resolve(),
 };
@@ -96,6 +99,13 @@ const good: readonly Answer[] = [
     holds: ['istio_requests_total{a="b"} 1\n', "x 1\n"],
     lacks: ['istio_requests_total{a="b"} 99', "\nx 2\n"],
     dropped: { ours: 1, duplicate: 1 },
+  },
+  {
+    name: "samples called as parts of the proxy's families are the proxy's, too",
+    body: 'istio_request_bytes_bucket{le="+Inf"} 9\nistio_request_bytes_count 9\nistio_mine_count 9\n',
+    holds: ["istio_request_bytes_count 1\n", "istio_mine_count 9\n"],
+    lacks: ['istio_request_bytes_bucket{le="+Inf"} 9\n', "istio_request_bytes_count 9\n"],
+    dropped: { ours: 2, duplicate: 0 },
   },
 ];
 

@@ -145,9 +145,12 @@ async function proxyMetrics(dataPlane: RunningDataPlane, to: ExpositionFormat): 
   }
 }
 
-/** The same family has `_total` in one format and not in the other. */
+/**
+ * The same family has `_total` in one format and not in the other, and a sample without a type may be called as one of
+ * a histogram or summary is.
+ */
 function bareName(name: string): string {
-  return name.replace(/_total$/, "");
+  return name.replace(/_(?:total|bucket|sum|count|created)$/, "");
 }
 
 function familiesIn(text: string): ReadonlySet<string> {
