@@ -7,7 +7,7 @@ import { parseArgs } from "node:util";
 import { measureAuthorizationServer } from "./authorization-server/measure-authorization-server.ts";
 import { compareCommits, comparisonTable } from "./compare-commits.ts";
 import { measureBodies } from "./one-proxy/measure-bodies.ts";
-import { measureObservability } from "./one-proxy/measure-observability.ts";
+import { measureObservability, measureSteadyObservability } from "./one-proxy/measure-observability.ts";
 import { measureGrpc, measureHttp1, measureHttp2 } from "./one-proxy/measure-requests.ts";
 import { measureHandshakes } from "./handshakes/measure-handshakes.ts";
 import { measureIdle, measureIdleHttp2 } from "./idle/measure-idle.ts";
@@ -49,6 +49,12 @@ const scenarios: readonly Scenario[] = [
     name: "tracing",
     summary: "what logs, metrics and traces add to a request of HTTP/1.1, one core",
     run: measureObservability,
+    isCompared: false,
+  },
+  {
+    name: "tracing-steady",
+    summary: "the same at 6,400 requests a second, a fifth of full load or less",
+    run: measureSteadyObservability,
     isCompared: false,
   },
   {

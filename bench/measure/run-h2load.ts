@@ -6,8 +6,12 @@ import { runCommand } from "../../tests/tools/run-command.ts";
 import { onCore } from "./on-core.ts";
 import type { LoadResult } from "./run-wrk.ts";
 
-export interface Http2Load {
+export interface H2load {
   readonly url: string;
+  /** False = HTTP/2. */
+  readonly isHttp1?: boolean;
+  /** Of all connections together; undefined = as many as there can be. */
+  readonly requestsPerSecond?: number | undefined;
   readonly connections: number;
   /** Requests at a time on each. */
   readonly streams: number;
@@ -24,13 +28,15 @@ export interface Http2Load {
 }
 
 /** @throws when any answer is no 2xx or any stream fails: such a run measures something else. */
-export async function runH2load(load: Http2Load): Promise<LoadResult> {
+export async function runH2load(load: H2load): Promise<LoadResult> {
   const log = path.join(load.folder, "h2load.log");
   const [command, args] = onCore(load.core, await debianTool("h2load"), [
     "-t1",
     `-c${load.connections}`,
     `-m${load.streams}`,
     `-D${load.seconds}`,
+    ...(load.isHttp1 === true ? ["--h1"] : []),
+    ...(load.requestsPerSecond === undefined ? [] : [`--rps=${load.requestsPerSecond / load.connections}`]),
     `--log-file=${log}`,
     ...load.headers.flatMap((line) => ["-H", line]),
     ...(load.bodyFile === undefined ? [] : ["-d", load.bodyFile]),

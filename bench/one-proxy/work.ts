@@ -1,7 +1,7 @@
 // What proxies are loaded with: a kind of request, its answer, and how many are under way at a time.
 import { writeFile } from "node:fs/promises";
 import path from "node:path";
-import { type Http2Load, runH2load } from "../measure/run-h2load.ts";
+import { type H2load, runH2load } from "../measure/run-h2load.ts";
 import { type LoadResult, runWrk } from "../measure/run-wrk.ts";
 
 export type Protocol = "HTTP/1.1" | "HTTP/2";
@@ -21,6 +21,8 @@ export interface Work {
   /** The answer's body comes in so many DATA frames of so many bytes. */
   readonly answerFrames: number;
   readonly answerFrameBytes: number;
+  /** Of all connections together; undefined = as many as the proxy can take. */
+  readonly requestsPerSecond?: number;
 }
 
 /** With this gRPC counts the bytes of a message. */
@@ -59,7 +61,7 @@ export function requestHeaders({ isGrpc }: Work): readonly string[] {
   return isGrpc ? ["content-type: application/grpc", "te: trailers"] : [];
 }
 
-export interface WorkLoad extends Pick<Http2Load, "seconds" | "folder" | "core"> {
+export interface WorkLoad extends Pick<H2load, "seconds" | "folder" | "core"> {
   readonly origin: string;
   /** `name: value`; over HTTP/2 `:authority` in the place of `Host`. */
   readonly headers?: readonly string[];
@@ -68,9 +70,18 @@ export interface WorkLoad extends Pick<Http2Load, "seconds" | "folder" | "core">
 /** @throws when any answer is not the expected one */
 export async function runLoad(work: Work, { origin, headers = [], ...rest }: WorkLoad): Promise<LoadResult> {
   const load = { ...rest, url: `${origin}${requestPath}`, headers: [...headers, ...requestHeaders(work)] };
-  if (work.protocol === "HTTP/1.1") return runWrk({ ...load, connections: work.connections });
-  const { connections, streams } = work;
+  const { connections, streams, requestsPerSecond, protocol } = work;
+  if (protocol === "HTTP/1.1" && requestsPerSecond === undefined) return runWrk({ ...load, connections });
   const bodyFile = work.requestBytes === 0 ? undefined : path.join(rest.folder, "request-body");
   if (bodyFile !== undefined) await writeFile(bodyFile, requestBody(work));
-  return runH2load({ ...load, connections, streams, bodyFile, answerBytes: answerBytes(work) });
+  const isHttp1 = protocol === "HTTP/1.1";
+  return runH2load({
+    ...load,
+    isHttp1,
+    requestsPerSecond,
+    connections,
+    streams,
+    bodyFile,
+    answerBytes: answerBytes(work),
+  });
 }
