@@ -7,7 +7,7 @@ import { isDeepStrictEqual } from "node:util";
 import { fromBinary, toJson } from "@bufbuild/protobuf";
 import { ExportMetricsServiceRequestSchema } from "@tulle/xds/opentelemetry/proto/collector/metrics/v1/metrics_service_pb";
 import { waitFor } from "../../../../tests/tools/processes.ts";
-import { extension, http2Options, loopback, router, staticCluster } from "../testing/envoy-json.ts";
+import { connectionManager, extension, http2Options, loopback, staticCluster } from "../testing/envoy-json.ts";
 import { countersOf, type Side, type Sides, startSides } from "../testing/parity-pair.ts";
 import { type CollectorAnswer, TraceCollector } from "../testing/trace-collector.ts";
 
@@ -29,23 +29,10 @@ const sinks: readonly object[] = [
 ];
 
 function bootstrap(port: number): string {
-  const manager = {
-    "@type": extension("filters.network.http_connection_manager.v3.HttpConnectionManager"),
-    stat_prefix: "main",
-    route_config: {
-      virtual_hosts: [
-        {
-          name: "all",
-          domains: ["*"],
-          routes: [
-            { match: { path: "/gone" }, direct_response: { status: 410 } },
-            { match: { prefix: "/" }, route: { cluster: "app" } },
-          ],
-        },
-      ],
-    },
-    http_filters: [router],
-  };
+  const manager = connectionManager([
+    { match: { path: "/gone" }, direct_response: { status: 410 } },
+    { match: { prefix: "/" }, route: { cluster: "app" } },
+  ]);
   const filters = [{ name: "envoy.filters.network.http_connection_manager", typed_config: manager }];
   return JSON.stringify({
     node: { id: "the node", cluster: "its cluster" },

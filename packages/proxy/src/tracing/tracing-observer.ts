@@ -44,9 +44,12 @@ const maxEvents = 32;
 export class TracingObserver implements StreamObserver {
   readonly #settings: TracingSettings;
   readonly #kind: SpanKind;
+  /** Tags of every span, not of a route's alone, stand in the place of given ones. */
+  readonly #replacesGiven: boolean;
 
   constructor(settings: TracingSettings) {
     this.#settings = settings;
+    this.#replacesGiven = settings.tags.some(replacesGiven);
     this.#kind = settings.isEgress && !settings.spawnsTrySpans ? "client" : "server";
   }
 
@@ -198,8 +201,7 @@ export class TracingObserver implements StreamObserver {
     const { tracer, tags, tagSettings } = this.#settings;
     const { redactedNames } = tagSettings;
     const ofRoute = info.route?.tracing?.tags ?? noTags;
-    const replaces = (tag: CustomTag): boolean => givenTagNames.has(tag.name);
-    if (ofRoute.some(replaces) || tags.some(replaces)) {
+    if (this.#replacesGiven || ofRoute.some(replacesGiven)) {
       const kept = new KeptTags();
       writeGiven(kept);
       writeCustomTags(ofRoute, tags, info, redactedNames, kept);
@@ -212,6 +214,10 @@ export class TracingObserver implements StreamObserver {
 }
 
 const noTags: readonly CustomTag[] = [];
+
+function replacesGiven({ name }: CustomTag): boolean {
+  return givenTagNames.has(name);
+}
 
 function writeCustomTags(
   ofRoute: readonly CustomTag[],
