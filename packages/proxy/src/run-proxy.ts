@@ -30,7 +30,7 @@ import { SecretSubscription } from "./subscribe/secret-subscription.ts";
 import type { OpenStream } from "./subscribe/open-stream.ts";
 import { type Subscriber, startSubscriber, withUserAgent } from "./subscribe/subscriber.ts";
 import { grpcStreamOpener } from "./upstream/grpc-stream.ts";
-import { OtlpExporters } from "./upstream/otlp-exporter.ts";
+import { BatchExporters } from "./upstream/batch-exporter.ts";
 
 export interface ProxyOptions {
   readonly bootstrap: Bootstrap;
@@ -186,7 +186,7 @@ function makeParts(options: ProxyOptions, logging: Logging) {
     ...(ownUserPorts === undefined ? {} : { ownUserPorts }),
   });
   const owner = new RuntimeOwner({ listenerHost, healthChecks: new CheckQueue(dataPath), metrics, drainTimeMs });
-  const exporters = new OtlpExporters(dataPath);
+  const exporters = new BatchExporters(dataPath);
   const { bootstrap, scope, resources, statSinks, problems, warnings } = checkBootstrap(options.bootstrap, (known) =>
     proxyScope(known, owner, accessLogs, { metrics, logging, environment, exporters }),
   );

@@ -1,7 +1,7 @@
 // What an access log that leaves in batches may keep, and its series, over OpenTelemetry's protocol and Envoy's own.
 import type { Duration } from "@bufbuild/protobuf/wkt";
 import type { MetricRegistry } from "@tulle/telemetry";
-import type { ExportLimits, ExportStats } from "../upstream/otlp-exporter.ts";
+import type { ExportLimits, ExportStats } from "../upstream/batch-exporter.ts";
 import { durationMs } from "./duration.ts";
 
 /** Envoy's: `buffer_flush_interval`, `buffer_size_bytes`. */

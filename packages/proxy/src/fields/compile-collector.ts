@@ -2,7 +2,7 @@
 // (config.core.v3.GrpcService, config.core.v3.HttpService).
 import type { GrpcService } from "@tulle/xds/envoy/config/core/v3/grpc_service_pb";
 import type { HttpService } from "@tulle/xds/envoy/config/core/v3/http_service_pb";
-import type { GrpcCollector, HttpCollector } from "../upstream/otlp-exporter.ts";
+import type { GrpcCollector, HttpCollector } from "../upstream/batch-exporter.ts";
 import { productVersion } from "../runtime/product-version.ts";
 import { checkHeaderText } from "./check-header-text.ts";
 import { compileGrpcService } from "./compile-grpc-service.ts";

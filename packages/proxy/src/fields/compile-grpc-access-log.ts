@@ -13,7 +13,7 @@ import { StreamAccessLogsMessageSchema } from "@tulle/xds/envoy/service/accesslo
 import type { AccessLog } from "../access-log/access-log.ts";
 import { writeConnectionEntry, writeRequestEntry } from "../access-log/log-entries.ts";
 import type { StreamInfo } from "../http/stream-info.ts";
-import type { OtlpExporter } from "../upstream/otlp-exporter.ts";
+import type { BatchExporter } from "../upstream/batch-exporter.ts";
 import { accessLogLimits, accessLogStats } from "./access-log-limits.ts";
 import { redactedIn } from "./compile-format-string.ts";
 import { compileGrpcService } from "./compile-grpc-service.ts";
@@ -58,7 +58,7 @@ export function compileTcpGrpcAccessLog(
   return exporter && writing(exporter, (info) => writeConnectionEntry(writer, info));
 }
 
-function writing(exporter: OtlpExporter, write: (info: StreamInfo) => void): AccessLog {
+function writing(exporter: BatchExporter, write: (info: StreamInfo) => void): AccessLog {
   return {
     log: (info) => {
       writer.clear();
@@ -75,7 +75,7 @@ function serviceExporter<D extends DescMessage>(
   scope: CompileScope,
   place: Place,
   problems: Problems,
-): OtlpExporter | undefined {
+): BatchExporter | undefined {
   const at = place.field("common_config");
   const { commonConfig: common } = message;
   if (common === undefined) problems.error(at, "value is required");

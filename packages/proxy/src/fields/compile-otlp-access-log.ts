@@ -16,7 +16,7 @@ import type { AccessLog } from "../access-log/access-log.ts";
 import type { FormatEnvironment } from "../format/operator.ts";
 import { compileTextFormat } from "../format/substitution-format.ts";
 import type { StreamInfo } from "../http/stream-info.ts";
-import type { GrpcCollector, HttpCollector } from "../upstream/otlp-exporter.ts";
+import type { GrpcCollector, HttpCollector } from "../upstream/batch-exporter.ts";
 import { accessLogLimits, accessLogStats } from "./access-log-limits.ts";
 import { compileGrpcCollector, compileHttpCollector } from "./compile-collector.ts";
 import { formattersScope } from "./compile-format-string.ts";

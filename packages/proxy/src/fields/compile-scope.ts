@@ -9,7 +9,7 @@ import { type DnsLookup, systemDnsLookup } from "../cluster/dns-lookup.ts";
 import type { FormatEnvironment } from "../format/operator.ts";
 import type { RouteTable } from "../route/route-table.ts";
 import { type Slot, SlotTable } from "../runtime/slot.ts";
-import { OtlpExporters } from "../upstream/otlp-exporter.ts";
+import { BatchExporters } from "../upstream/batch-exporter.ts";
 import { type SecretSlot, type SecretSource, SecretSlotTable } from "../tls/secret-slot.ts";
 
 /** Takes whole lines. */
@@ -34,7 +34,7 @@ export interface CompileScope extends FormatEnvironment {
   /** @throws when the file cannot be opened. */
   openAccessLog(path: string): LogFile;
   /** What sends spans, log records and metrics. */
-  readonly exporters: OtlpExporters;
+  readonly exporters: BatchExporters;
   /** What the proxy is to its control plane. */
   readonly node: NodeNames;
   readonly lookup: DnsLookup;
@@ -65,7 +65,7 @@ export function detachedScope(overrides: Partial<CompileScope> = {}): CompileSco
     metrics: new MetricRegistry(),
     logging: new Logging({ sink: () => {} }),
     openAccessLog: () => ({ write: () => {} }),
-    exporters: new OtlpExporters(),
+    exporters: new BatchExporters(),
     node: { id: "", cluster: "", zone: "" },
     lookup: systemDnsLookup,
     random: Math.random,

@@ -10,7 +10,7 @@ import type { CompileScope } from "../fields/compile-scope.ts";
 import type { Place, Problems } from "../fields/problems.ts";
 import { decodeTypedConfig, typeUrlOf, unwrapTypedConfig } from "../fields/typed-config.ts";
 import { detectResource, sdkResource } from "../tracing/resource-detectors.ts";
-import type { GrpcCollector, HttpCollector } from "../upstream/otlp-exporter.ts";
+import type { GrpcCollector, HttpCollector } from "../upstream/batch-exporter.ts";
 import type { StatSinkSettings } from "./open-telemetry-sink.ts";
 import { openTelemetrySinkMessage } from "./stat-sink-fields.ts";
 

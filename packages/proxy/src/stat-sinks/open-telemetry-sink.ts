@@ -20,7 +20,7 @@ import {
   type GrpcCollector,
   type HttpCollector,
   sendToCollector,
-} from "../upstream/otlp-exporter.ts";
+} from "../upstream/batch-exporter.ts";
 import type { Clock } from "../worker/clock.ts";
 import type { DataPath } from "../worker/data-path.ts";
 import { tagExtractedName } from "./tag-extracted-name.ts";

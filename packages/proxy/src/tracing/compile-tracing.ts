@@ -21,7 +21,7 @@ import {
   type ExportStats,
   type GrpcCollector,
   type HttpCollector,
-} from "../upstream/otlp-exporter.ts";
+} from "../upstream/batch-exporter.ts";
 import { compileCustomTags } from "./custom-tags.ts";
 import { compileOperation } from "./compile-route-tracing.ts";
 import { OtlpTracer } from "./otlp-tracer.ts";

@@ -11,7 +11,7 @@ import {
 } from "@tulle/telemetry";
 import type { HeaderMap } from "../http/header-map.ts";
 import type { RequestHead } from "../http/message.ts";
-import type { OtlpExporter } from "../upstream/otlp-exporter.ts";
+import type { BatchExporter } from "../upstream/batch-exporter.ts";
 import { ActiveSpan, type SpanHead, type SpanKind } from "./active-span.ts";
 import type { StreamInfo } from "../http/stream-info.ts";
 import type { Sampler } from "./samplers.ts";
@@ -49,14 +49,14 @@ const knownMethods: ReadonlySet<string> = new Set([
 ]);
 
 export class OtlpTracer implements Tracer {
-  readonly #exporter: OtlpExporter;
+  readonly #exporter: BatchExporter;
   readonly #sampler: Sampler | undefined;
   /** One span at a time is written. */
   readonly #writer = new ProtobufWriter();
   #start = 0;
   #isClient = false;
 
-  constructor(exporter: OtlpExporter, sampler: Sampler | undefined) {
+  constructor(exporter: BatchExporter, sampler: Sampler | undefined) {
     this.#exporter = exporter;
     this.#sampler = sampler;
   }

@@ -14,7 +14,7 @@ import { HeaderMap } from "../http/header-map.ts";
 import type { RequestHead } from "../http/message.ts";
 import { StreamInfo } from "../http/stream-info.ts";
 import { Slot } from "../runtime/slot.ts";
-import { defaultExportLimits, OtlpExporter, type OtlpExporterSettings } from "../upstream/otlp-exporter.ts";
+import { defaultExportLimits, BatchExporter, type BatchExporterSettings } from "../upstream/batch-exporter.ts";
 import type { TagSink } from "./active-span.ts";
 import { ManualClock } from "../testing/manual-clock.ts";
 import { DataPath } from "../worker/data-path.ts";
@@ -26,7 +26,7 @@ import { redactedNamesOf } from "./redacted-names.ts";
 import { tagRequest } from "./span-tags.ts";
 import { ZipkinTracer } from "./zipkin-tracer.ts";
 
-const exporterSettings: OtlpExporterSettings = {
+const exporterSettings: BatchExporterSettings = {
   collector: {
     protocol: "http",
     cluster: new Slot<Cluster>("c"),
@@ -40,7 +40,7 @@ const exporterSettings: OtlpExporterSettings = {
   envelope: (items) => items,
   stats: { sent: new Counter(), dropped: new Counter() },
 };
-const exporter = new OtlpExporter(exporterSettings, undefined);
+const exporter = new BatchExporter(exporterSettings, undefined);
 const otlp = new OtlpTracer(exporter, undefined);
 const zipkin = new ZipkinTracer(exporter, {
   serviceName: "s",
@@ -115,7 +115,7 @@ test("a list of states that is none goes, its parent stays", () => {
 
 test("a call's span is written once, however it ends", () => {
   const stats = { sent: new Counter(), dropped: new Counter() };
-  const counted = new OtlpTracer(new OtlpExporter({ ...exporterSettings, stats }, undefined), undefined);
+  const counted = new OtlpTracer(new BatchExporter({ ...exporterSettings, stats }, undefined), undefined);
   const dataPath = new DataPath({ logging: new Logging({ level: "off" }), random: () => 0, clock: new ManualClock() });
   const info = new StreamInfo(0, 0, "", "", "");
   assert.equal(CallSpan.begin(info, dataPath), undefined);

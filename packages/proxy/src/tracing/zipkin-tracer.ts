@@ -11,7 +11,7 @@ import {
 } from "@tulle/telemetry";
 import type { HeaderMap } from "../http/header-map.ts";
 import type { RequestHead } from "../http/message.ts";
-import type { OtlpExporter } from "../upstream/otlp-exporter.ts";
+import type { BatchExporter } from "../upstream/batch-exporter.ts";
 import { ActiveSpan, type SpanHead, type SpanKind } from "./active-span.ts";
 import { onlyValue } from "./otlp-tracer.ts";
 import { spanText } from "./span-text.ts";
@@ -31,7 +31,7 @@ export interface ZipkinSettings {
 const noContext: B3Context = { ids: undefined, decision: undefined };
 
 export class ZipkinTracer implements Tracer {
-  readonly #exporter: OtlpExporter;
+  readonly #exporter: BatchExporter;
   readonly #settings: ZipkinSettings;
   readonly #endpoint: string;
   #text = "";
@@ -39,7 +39,7 @@ export class ZipkinTracer implements Tracer {
   #annotations = "";
   #mark = "";
 
-  constructor(exporter: OtlpExporter, settings: ZipkinSettings) {
+  constructor(exporter: BatchExporter, settings: ZipkinSettings) {
     this.#exporter = exporter;
     this.#settings = settings;
     this.#endpoint = JSON.stringify({ serviceName: settings.serviceName });

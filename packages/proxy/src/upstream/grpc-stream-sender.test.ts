@@ -12,11 +12,11 @@ import { handBuiltCluster } from "../testing/hand-built-runtime.ts";
 import { ManualClock } from "../testing/manual-clock.ts";
 import { until } from "../testing/running-proxy.ts";
 import { DataPath } from "../worker/data-path.ts";
-import { type ExportLimits, OtlpExporter } from "./otlp-exporter.ts";
+import { type ExportLimits, BatchExporter } from "./batch-exporter.ts";
 
 interface Stage {
   readonly service: AccessLogService;
-  readonly exporter: OtlpExporter;
+  readonly exporter: BatchExporter;
   readonly cluster: Cluster;
   readonly slot: Slot<Cluster>;
   readonly clock: ManualClock;
@@ -58,7 +58,7 @@ async function start(t: TestContext, limits: Partial<ExportLimits> = {}, isKnown
   if (isKnown) slot.current = cluster;
   const [sent, dropped] = [new Counter(), new Counter()];
   const target = { clusterName: "logs", authority: "logs", metadata: [], maxMessageBytes: undefined };
-  const exporter = new OtlpExporter(
+  const exporter = new BatchExporter(
     {
       collector: {
         protocol: "grpc_stream",

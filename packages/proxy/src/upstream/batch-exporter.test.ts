@@ -15,13 +15,13 @@ import {
   defaultExportLimits,
   type ExportLimits,
   type ExportOutcome,
-  OtlpExporter,
-  OtlpExporters,
-} from "./otlp-exporter.ts";
+  BatchExporter,
+  BatchExporters,
+} from "./batch-exporter.ts";
 
 interface Stage {
   readonly collector: TraceCollector;
-  readonly exporter: OtlpExporter;
+  readonly exporter: BatchExporter;
   readonly clock: ManualClock;
   readonly sent: Counter;
   readonly dropped: Counter;
@@ -52,7 +52,7 @@ async function startExporter(
   const outcomes = { sent: new Counter(), refused: new Counter(), failed: new Counter(), no_cluster: new Counter() };
   const timeoutMs = 1000;
   const target = { clusterName: "collector", authority: "collector", metadata: [], maxMessageBytes: undefined };
-  const exporter = new OtlpExporter(
+  const exporter = new BatchExporter(
     {
       collector:
         protocol === "grpc"
@@ -176,7 +176,7 @@ test("bytes are bounded as items are", async (t) => {
 });
 
 test("equal settings share an exporter, and what nobody can send for is dropped", () => {
-  const exporters = new OtlpExporters();
+  const exporters = new BatchExporters();
   const [sent, dropped] = [new Counter(), new Counter()];
   const cluster = new Slot<Cluster>("collector");
   const settings = () =>

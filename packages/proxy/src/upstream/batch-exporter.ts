@@ -67,7 +67,7 @@ export interface ExportStats {
   readonly outcomes?: Readonly<Partial<Record<ExportOutcome, Counter>>> | undefined;
 }
 
-export interface OtlpExporterSettings {
+export interface BatchExporterSettings {
   readonly collector: HttpCollector | GrpcCollector | GrpcStreamCollector;
   readonly limits: ExportLimits;
   /** Items, one behind the other, to the whole request: for OTLP `otlpEnvelope`. */
@@ -77,8 +77,8 @@ export interface OtlpExporterSettings {
 
 const maxResponseBytes = 64 * 1024;
 
-export class OtlpExporter {
-  readonly #settings: OtlpExporterSettings;
+export class BatchExporter {
+  readonly #settings: BatchExporterSettings;
   readonly #dataPath: DataPath | undefined;
   readonly #items = new ProtobufWriter();
   #itemCount = 0;
@@ -88,7 +88,7 @@ export class OtlpExporter {
   readonly streamSender: GrpcStreamSender | undefined;
 
   /** Without a data path everything is dropped: what is compiled to be looked at sends nothing. */
-  constructor(settings: OtlpExporterSettings, dataPath: DataPath | undefined) {
+  constructor(settings: BatchExporterSettings, dataPath: DataPath | undefined) {
     this.#settings = settings;
     this.#dataPath = dataPath;
     const { collector } = settings;
@@ -201,9 +201,9 @@ interface Forgotten {
  * The exporters of one worker. Equal settings share one, so that a listener that is compiled anew goes on with its
  * batch; one that nobody holds any more, and that has nothing left to send, is forgotten.
  */
-export class OtlpExporters {
+export class BatchExporters {
   readonly #dataPath: DataPath | undefined;
-  readonly #byKey = new Map<string, WeakRef<OtlpExporter>>();
+  readonly #byKey = new Map<string, WeakRef<BatchExporter>>();
   readonly #forgotten = new FinalizationRegistry<Forgotten>(({ key, streamSender }) => {
     streamSender?.close();
     if (this.#byKey.get(key)?.deref() === undefined) this.#byKey.delete(key);
@@ -214,10 +214,10 @@ export class OtlpExporters {
   }
 
   /** `key` says all that the settings are made of. */
-  get(key: string, settings: () => OtlpExporterSettings): OtlpExporter {
+  get(key: string, settings: () => BatchExporterSettings): BatchExporter {
     const known = this.#byKey.get(key)?.deref();
     if (known !== undefined) return known;
-    const made = new OtlpExporter(settings(), this.#dataPath);
+    const made = new BatchExporter(settings(), this.#dataPath);
     this.#byKey.set(key, new WeakRef(made));
     this.#forgotten.register(made, { key, streamSender: made.streamSender });
     return made;
