@@ -2,6 +2,7 @@
  * Where a pod's application has metrics of its own, by the annotations that Prometheus's users know, and whether its
  * proxy's agent serves them with the proxy's (Istio: enablePrometheusMerge).
  */
+import type { MeshConfig } from "../mesh-config/mesh-config.ts";
 
 /** As they are written; the agent fills in what is missing. */
 export interface MetricsAnnotations {
@@ -24,8 +25,11 @@ export function metricsAnnotations(annotations: Readonly<Record<string, string>>
   return found.length === 0 || said.scrape === "false" ? undefined : said;
 }
 
-/** The pod's word beats the mesh's (`ofMesh`). */
-export function mergesMetrics(annotations: Readonly<Record<string, string>>, ofMesh: boolean): boolean {
+/** The pod's word beats the mesh's, which is true when missing. */
+export function mergesMetrics(
+  annotations: Readonly<Record<string, string>>,
+  { enablePrometheusMerge = true }: Pick<MeshConfig, "enablePrometheusMerge">,
+): boolean {
   const ofPod = annotations[mergeAnnotation];
-  return ofPod === "true" || ofPod === "false" ? ofPod === "true" : ofMesh;
+  return ofPod === "true" || ofPod === "false" ? ofPod === "true" : enablePrometheusMerge;
 }

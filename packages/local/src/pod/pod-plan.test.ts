@@ -21,7 +21,7 @@ function deployment(
   };
 }
 
-const settings = { proxy: "tulle", publishedPorts: [], hasEnvoy: false, mergesMetrics: true } as const;
+const settings = { proxy: "tulle", publishedPorts: [], hasEnvoy: false, mesh: {} } as const;
 const command = (argv: unknown): Record<string, string> => ({ "local.tulle.io/command.app": JSON.stringify(argv) });
 
 test("a command is an argv array", () => {
@@ -71,7 +71,7 @@ test("Envoy has to be there where it is wanted, and only there", () => {
   const labels = { "sidecar.tulle.io/inject": "true" };
   const each = deployment({ ...command(["node"]), "sidecar.istio.io/proxy": "envoy" }, labels);
   assert.match(planPods(each, undefined, settings).problems[0]!.suggestion, /TULLE_ENVOY/);
-  assert.deepEqual(planPods(each, undefined, { ...settings, hasEnvoy: true, mergesMetrics: true }).problems, []);
+  assert.deepEqual(planPods(each, undefined, { ...settings, hasEnvoy: true }).problems, []);
   assert.deepEqual(planPods(deployment(command(["node"])), undefined, { ...settings, proxy: "envoy" }).problems, []);
 });
 

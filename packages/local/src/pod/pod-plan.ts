@@ -7,6 +7,7 @@ import {
   type Deployment,
   type Injection,
   mergesMetrics,
+  type MeshConfig,
   metricsAnnotations,
   type MetricsAnnotations,
   type Namespace,
@@ -86,8 +87,7 @@ export interface PlanSettings {
   readonly publishedPorts: readonly string[];
   /** Whether the program is there that Envoy stands for. */
   readonly hasEnvoy: boolean;
-  /** The mesh's enablePrometheusMerge. */
-  readonly mergesMetrics: boolean;
+  readonly mesh: Pick<MeshConfig, "enablePrometheusMerge">;
 }
 
 /** `namespace` is undefined when no manifest defines it; it has no labels then. */
@@ -133,7 +133,7 @@ export function planPods(deployment: Deployment, namespace: Namespace | undefine
     proxyConfig,
     proxyMemoryBytes,
     mergedMetrics:
-      injection === "sidecar" && mergesMetrics(annotations, settings.mergesMetrics)
+      injection === "sidecar" && mergesMetrics(annotations, settings.mesh)
         ? metricsAnnotations(annotations)
         : undefined,
     // The gateway template's container is the proxy itself; the sidecar's process is all that such a pod runs.

@@ -288,8 +288,8 @@ export class Reconciler implements PodListener {
     const ports = this.#ports.forPod({ namespace: deployment.metadata.namespace, labels });
     const publishedPorts = ports.map(({ hostPort, targetPort }) => `${hostPort}:${targetPort}`);
     const { proxy, hasEnvoy } = this.#options;
-    const { enablePrometheusMerge: mergesMetrics = true } = meshConfigOf(this.#watch?.list("ConfigMap") ?? []);
-    return planPods(deployment, namespace, { proxy, hasEnvoy, publishedPorts, mergesMetrics });
+    const mesh = meshConfigOf(this.#watch?.list("ConfigMap") ?? []);
+    return planPods(deployment, namespace, { proxy, hasEnvoy, publishedPorts, mesh });
   }
 
   #rollOut(deployment: Deployment, plan: PodPlan): void {
