@@ -1,13 +1,15 @@
 // A program under another user's id on the same machine: it knows everything but a workload's token and key, and gets
 // neither a certificate nor configuration, nor a word from a workload under STRICT.
 import assert from "node:assert/strict";
-import { chmod, readFile } from "node:fs/promises";
+import { chmod, readFile, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { before, describe, test } from "node:test";
+import { endpoints, type RolloutView } from "@tulle/config/api";
 import { startProcess, waitFor } from "../tools/processes.ts";
 import { ToolUnavailable } from "../tools/tool-unavailable.ts";
 import type { BlindRequests } from "./blind-sender.ts";
 import type { Knowledge, Outcomes } from "./foreign-user-program.ts";
+import { RolloutLoad } from "./rollout-load.ts";
 import { useRunningShop } from "./running-shop.ts";
 import { httpRequest, type ShopInstance } from "./shop-instance.ts";
 import { assertRefused, gatherKnowledge, nobody } from "./strict-shop.ts";
@@ -126,7 +128,70 @@ describe("another user and a shop that takes plain text", () => {
     await waitFor(async () => (await readiness()).startsWith("True"), { what: "the pod to be ready" });
     assert.equal(await ask(), 200);
   });
+
+  test("another user that takes an agent's address while it starts again leads no roll-out: its perfect numbers do not count", async () => {
+    const pod = await shop.pod("webapp");
+    const view = (): Promise<RolloutView> => shop.api().call(endpoints.rollout, { namespace: "shop", name: "catalog" });
+    const labels =
+      'reporter="source",destination_service="catalog.shop.svc.cluster.local",destination_workload_namespace="shop",destination_workload="catalog-v2",response_code="200"';
+    const program = path.join(import.meta.dirname, "squatter.ts");
+    const perfect = `istio_requests_total{${labels}} COUNT\n`;
+    await using squatter = await startProcess(process.execPath, [
+      program,
+      String(nobody),
+      pod.address,
+      "15020",
+      perfect,
+    ]);
+    await squatter.waitForOutput(/^tries$/m);
+    process.kill((await shop.processes()).get(`${pod.name} proxy`)!, "SIGKILL");
+    await squatter.waitForOutput(/^listens$/m);
+
+    // Nobody asks the catalog for anything: of the canary there are no numbers but the other user's.
+    const file = path.join(shop.folder, "..", "squatted-rollout.yaml");
+    await writeFile(file, squattedRollout);
+    await shop.mustTulle("apply", "-f", file);
+    await shop.mustTulle("rollout", "start", "catalog");
+    const said = `${RegExp.escape(pod.address)}:15020 is held by process ${squatter.pid} \\(.*\\) of user nobody \\(uid ${nobody}\\), which is not the agent of the pod shop/${pod.name}: what it says is not counted, and no measurement is good. End it,`;
+    const paused = await waitFor(
+      async () => {
+        const now = await view();
+        return now.phase !== "Progressing" && now;
+      },
+      { what: "what is said of the roll-out" },
+    );
+    assert.equal(paused.phase, "Paused");
+    assert.match(paused.message, new RegExp(`^${said}`));
+    assert.deepEqual([paused.step, paused.weight], [1, 20]);
+    for (const command of ["status", "history"]) {
+      assert.match(await shop.mustTulle("rollout", command, "rollout/catalog"), new RegExp(said), command);
+    }
+    assert.doesNotMatch(squatter.output(), /got|asked/);
+
+    await squatter.stop();
+    await waitFor(async () => (await shop.pods()).every(({ ready }) => ready), { what: "the agent to be back" });
+    await using _load = new RolloutLoad(shop);
+    await waitFor(async () => (await view()).phase === "Completed", { what: "its end, by what the agents say" });
+  });
 });
+
+/** Measured before more goes to the canary. */
+const squattedRollout = `
+apiVersion: rollouts.tulle.io/v1alpha1
+kind: Rollout
+metadata: { name: catalog, namespace: shop }
+spec:
+  host: catalog
+  stable: { subset: version-v1 }
+  canary: { subset: version-v2 }
+  strategy:
+    canary:
+      steps:
+        - setWeight: 20
+        - analysis:
+            metrics: [{ name: rate, successRate: {}, thresholdRange: { min: 95 }, interval: 1s, minRequests: 10 }]
+        - setWeight: 50
+`;
 
 describe("another user and a shop under STRICT", () => {
   let shop: ShopInstance;

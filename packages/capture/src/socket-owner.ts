@@ -65,6 +65,17 @@ export function listeningSocket(at: SocketEnd): SocketOwner {
   return socket?.state === tcpState.listen ? owned(socket) : "nobody";
 }
 
+/**
+ * Who has taken the connection that `caller` has made to `host`, where `before` is who listened there before it was
+ * begun: who listened then and still does, for no second socket can be bound beside that one by another user; else who
+ * has the far end itself, which is nobody's until it is accepted.
+ */
+export function takerOf(before: SocketOwner, host: SocketEnd, caller: SocketEnd): SocketOwner {
+  const after = listeningSocket(host);
+  const isSame = typeof before === "object" && typeof after === "object" && before.cookie === after.cookie;
+  return isSame || after === "unknown" ? after : connectedSocket(host, caller);
+}
+
 /** For the whole process, as long as it lives. */
 let netlink: number | undefined;
 

@@ -13,6 +13,7 @@ import type { SavedKeySet } from "./jwks/saved-key-set.ts";
 import { LoginProviders } from "./login-providers/login-providers.ts";
 import { metadataUrl, type ProviderEndpoints } from "./login-providers/provider-metadata.ts";
 import { queryPrometheus } from "./rollouts/query-prometheus.ts";
+import { AgentSockets } from "./rollouts/agent-sockets.ts";
 import { readProxyMetrics } from "./rollouts/read-proxy-metrics.ts";
 import { RolloutController } from "./rollouts/rollout-controller.ts";
 import type { SavedRollouts } from "./rollouts/saved-rollouts.ts";
@@ -180,8 +181,10 @@ function rolloutController(
   const client = security === undefined ? undefined : () => security.authority.client;
   const fetch = (url: string, timeoutMs: number) =>
     fetchDocument(url, timeoutMs, { resolve: (asked) => addresses.resolve(asked), client });
+  const agents = new AgentSockets();
   const sources = {
-    readMetrics: (address: string, host: string) => readProxyMetrics(address, (line) => isTrafficLine(line, host)),
+    readMetrics: (address: string, host: string) =>
+      readProxyMetrics(address, (line) => isTrafficLine(line, host), agents),
     query: (prometheus: Parameters<typeof queryPrometheus>[0], allowed: readonly string[]) =>
       queryPrometheus(prometheus, allowed, fetch),
   };

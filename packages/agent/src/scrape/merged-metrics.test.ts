@@ -55,6 +55,13 @@ function counted({ text }: MetricsPage, series: string): number {
   return Number(line?.split(" ")[1]);
 }
 
+const ofProxies = [
+  "istio_requests_total",
+  "istio_request_duration_milliseconds_bucket",
+  "envoy_cluster_upstream_rq",
+  "envoy_cluster_upstream_rq_time_bucket",
+];
+
 interface Answer {
   readonly name: string;
   readonly accept?: string;
@@ -106,6 +113,13 @@ const good: readonly Answer[] = [
     holds: ["istio_request_bytes_count 1\n", "istio_mine_count 9\n"],
     lacks: ['istio_request_bytes_bucket{le="+Inf"} 9\n', "istio_request_bytes_count 9\n"],
     dropped: { ours: 2, duplicate: 0 },
+  },
+  {
+    name: "what roll-outs count is the proxy's, also while that has none of it",
+    body: `${ofProxies.map((name) => `${name}{a="b"} 9\n`).join("")}envoy_cluster_upstream_cx_total 9\n`,
+    holds: ["envoy_cluster_upstream_cx_total 9\n"],
+    lacks: ofProxies.map((name) => `${name}{a="b"} 9`),
+    dropped: { ours: ofProxies.length, duplicate: 0 },
   },
 ];
 

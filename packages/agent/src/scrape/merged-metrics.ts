@@ -33,6 +33,17 @@ export interface MetricsPage {
 
 /** Anybody may ask, and each asks the application: beyond this it is left out. */
 const maxAsking = 4;
+/**
+ * By these a roll-out counts which version's requests fail (`control-plane/src/rollouts/traffic-counts.ts`). A proxy
+ * without requests does not have them yet, and a stock Envoy only the last two: an application must not tell them of
+ * itself.
+ */
+const ofProxiesAlone: ReadonlySet<string> = new Set([
+  "istio_requests",
+  "istio_request_duration_milliseconds",
+  "envoy_cluster_upstream_rq",
+  "envoy_cluster_upstream_rq_time",
+]);
 
 export class MergedMetrics {
   readonly #options: MergedMetricsOptions;
@@ -104,7 +115,7 @@ export class MergedMetrics {
       if (isOpenMetrics && to !== "openmetrics") throw new Error("it answered OpenMetrics, which was not asked for");
       const { families, duplicates } = await runInSlices(parseExposition(text, from));
       this.#dropped("duplicate").add(duplicates);
-      const taken = familiesIn(`${ours}${await this.#own(to)}`);
+      const taken = familiesIn(`${ours}${await this.#own(to)}`).union(ofProxiesAlone);
       const kept = [...families.values()].filter(({ name, samples }) => {
         const isOurs = taken.has(bareName(name));
         if (isOurs) this.#dropped("ours").add(samples.size);
@@ -128,7 +139,7 @@ export class MergedMetrics {
   }
 
   #dropped(reason: "ours" | "duplicate"): Counter {
-    const help = "The application's samples that were left out: under a name of the proxy's, or written twice.";
+    const help = "The application's samples that were left out: under a name of a proxy's, or written twice.";
     return this.#registry.counter({ name: "tulle_agent_dropped_samples_total", help, labels: { reason } });
   }
 }
@@ -153,6 +164,6 @@ function bareName(name: string): string {
   return name.replace(/_(?:total|bucket|sum|count|created)$/, "");
 }
 
-function familiesIn(text: string): ReadonlySet<string> {
+function familiesIn(text: string): Set<string> {
   return new Set([...text.matchAll(/^# TYPE (\S+)/gm)].map(([, name = ""]) => bareName(name)));
 }

@@ -4,7 +4,10 @@ import { createServer, type RequestListener } from "node:http";
 import { once } from "node:events";
 import { test } from "node:test";
 import { freeAddressBlock } from "../../../../tests/tools/processes.ts";
+import { AgentSockets } from "./agent-sockets.ts";
 import { readProxyMetrics } from "./read-proxy-metrics.ts";
+
+const believed = { stranger: () => undefined };
 
 const rows: readonly {
   readonly name: string;
@@ -57,7 +60,7 @@ for (const { name, answer, expected } of rows) {
     const server = createServer(answer).listen(15_020, address);
     await once(server, "listening");
     try {
-      assert.deepEqual(await readProxyMetrics(address, (line) => line.startsWith("wanted")), expected);
+      assert.deepEqual(await readProxyMetrics(address, (line) => line.startsWith("wanted"), believed), expected);
     } finally {
       server.closeAllConnections();
       server.close();
@@ -67,5 +70,39 @@ for (const { name, answer, expected } of rows) {
 
 test("nobody", async () => {
   const address = `${await freeAddressBlock()}.1`;
-  assert.equal(await readProxyMetrics(address, () => true), undefined);
+  assert.equal(await readProxyMetrics(address, () => true, believed), undefined);
+});
+
+test("a stranger is not asked, and is named", async () => {
+  const address = `${await freeAddressBlock()}.1`;
+  let asked = 0;
+  const server = createServer((_request, response) => response.end("wanted 1\n"));
+  server.on("connection", () => (asked += 1));
+  server.listen(15_020, address);
+  await once(server, "listening");
+  try {
+    const holder = new RegExp(`^${address}:15020 is held by process ${process.pid} \\(`);
+    const metrics = await readProxyMetrics(address, () => true, new AgentSockets());
+    assert.ok(metrics !== undefined && "stranger" in metrics);
+    assert.match(metrics.stranger, holder);
+    assert.equal(asked, 0);
+  } finally {
+    server.close();
+  }
+});
+
+test("a stranger who comes between the look and the connection is not believed", async () => {
+  const address = `${await freeAddressBlock()}.1`;
+  const server = createServer((_request, response) => response.end("wanted 1\n"));
+  server.listen(15_020, address);
+  await once(server, "listening");
+  try {
+    let looks = 0;
+    const stranger = (): string | undefined => (++looks === 1 ? undefined : "somebody");
+    assert.deepEqual(await readProxyMetrics(address, () => true, { stranger }), {
+      stranger: `${address}:15020 is held by somebody`,
+    });
+  } finally {
+    server.close();
+  }
 });

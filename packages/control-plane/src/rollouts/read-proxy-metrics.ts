@@ -1,7 +1,11 @@
 // The metrics of one pod's proxy, from the agent's port 15020 (Istio's), bounded in time and size: a pod that hangs or
-// answers rubbish costs its own numbers and nothing else.
+// answers rubbish costs its own numbers and nothing else. Whoever else has the address is asked for nothing.
 import type { IncomingMessage } from "node:http";
+import type { Socket } from "node:net";
+import { networkInterfaces } from "node:os";
+import { listeningSocket, takerOf } from "@tulle/capture";
 import { agentMetrics } from "../names/agent-metrics.ts";
+import type { AgentSockets } from "./agent-sockets.ts";
 
 // Not by an import, which reads every export and so loads fetch's library (ARCHITECTURE.md, "What makes it start
 // quickly").
@@ -12,12 +16,22 @@ const timeoutMs = 3000;
 const maxBytes = 32 * 1024 * 1024;
 const maxLines = 20_000;
 
-/** The lines that are wanted; undefined where there is no whole answer. Never rejects. */
+/** The wanted lines; who has the agent's address in its place, in words; undefined where there is no whole answer. */
+export type PodMetrics = readonly string[] | { readonly stranger: string } | undefined;
+
+/** Never rejects. */
 export async function readProxyMetrics(
   address: string,
   isWanted: (line: string) => boolean,
-): Promise<readonly string[] | undefined> {
-  const { promise, resolve } = Promise.withResolvers<readonly string[] | undefined>();
+  agents: Pick<AgentSockets, "stranger">,
+): Promise<PodMetrics> {
+  const host = { ip: address, port: agentMetrics.port };
+  const isOurs = isOfThisMachine(address);
+  const before = isOurs ? listeningSocket(host) : "unknown";
+  const heldBy = (stranger: string): PodMetrics => ({ stranger: `${address}:${host.port} is held by ${stranger}` });
+  const stranger = agents.stranger(address, before);
+  if (stranger !== undefined) return heldBy(stranger);
+  const { promise, resolve } = Promise.withResolvers<PodMetrics>();
   const sent = request(
     { host: address, ...agentMetrics, agent: false, signal: AbortSignal.timeout(timeoutMs) },
     (response) => {
@@ -25,13 +39,27 @@ export async function readProxyMetrics(
       else response.destroy();
     },
   );
+  const look = ({ localAddress: ip = "", localPort: port = 0 }: Socket): void => {
+    const taker = takerOf(before, host, { ip, port });
+    const newcomer = agents.stranger(address, taker);
+    if (newcomer !== undefined) resolve(heldBy(newcomer));
+    // Who has gone again already: whose answer that would be, nobody can say.
+    if (newcomer !== undefined || taker === "nobody") sent.destroy();
+  };
+  if (isOurs) sent.on("socket", (socket) => socket.once("connect", () => look(socket)));
   sent.on("error", () => resolve(undefined));
   // After the end, too: what was resolved before stays.
   sent.on("close", () => resolve(undefined));
   sent.end();
-  const lines = await promise;
+  const metrics = await promise;
   sent.destroy();
-  return lines;
+  return metrics;
+}
+
+/** An interface has it, or it is one of loopback, of which an interface shows only the first. */
+function isOfThisMachine(address: string): boolean {
+  if (address.startsWith("127.")) return true;
+  return Object.values(networkInterfaces()).some((all) => all?.some((own) => own.address === address));
 }
 
 /** A line at a time: of a large page little is kept. */

@@ -56,6 +56,8 @@ class World {
   /** What the catalog's client shows: requests by version and status. */
   readonly requests = new Map<string, number>();
   answers = true;
+  /** Who has the address of the other one's agent. */
+  stranger: string | undefined;
   query: (address: string, allowed: readonly string[]) => QueryResult = () => ({ value: 1 });
   /** What is on disk. */
   text: string | undefined;
@@ -88,7 +90,10 @@ class World {
       reader: this.store,
       saved,
       sources: {
-        readMetrics: async (address) => (this.answers && address === "catalog-v1" ? this.#lines() : undefined),
+        readMetrics: async (address) => {
+          if (address === "catalog-v2" && this.stranger !== undefined) return { stranger: this.stranger };
+          return this.answers && address === "catalog-v1" ? this.#lines() : undefined;
+        },
         query: async ({ address }, allowed) => this.query(address, allowed),
       },
       clock: this.clock,
@@ -233,6 +238,27 @@ test("proxies that do not answer pause it, and no longer than that", async () =>
   world.send("v2", 10);
   await world.pass(10);
   assert.equal(world.now, "Progressing 50 laid 50");
+});
+
+test("while a stranger has an agent's address nothing is good, it says who, and what is bad still goes back", async () => {
+  const world = await World.with(mesh, rollout(twoSteps));
+  world.stranger = "127.0.0.2:15020 is held by process 7 (x) of user m (uid 9)";
+  await world.act("start");
+  world.send("v2", 10);
+  await world.pass(10);
+  await world.pass(10);
+  assert.equal(world.now, "Paused 20 laid 20");
+  const said = `${world.stranger}, which is not the agent of the pod shop/catalog-v2: what it says is not counted, and no measurement is good. End it, and the agent takes its address again`;
+  assert.equal(world.view.message, said);
+  assert.equal(world.view.history.filter(({ text }) => text === said).length, 1);
+  world.stranger = undefined;
+  await world.pass(10);
+  assert.equal(world.now, "Progressing 50 laid 50", "by what was counted meanwhile");
+  world.stranger = "127.0.0.2:15020 is held by a program of user m (uid 9)";
+  world.send("v2", 10, 503);
+  await world.pass(10);
+  assert.equal(world.now, "Aborted 0 laid 0");
+  assert.match(world.view.message, /^rate: 0 % \(10 failed/);
 });
 
 const prometheus =

@@ -14,7 +14,7 @@ import * as machine from "./rollout-machine.ts";
 import type { ActiveMetric, RolloutState } from "./rollout-machine.ts";
 import { type Asked, RolloutRefused } from "./asked.ts";
 import { rolloutPlan } from "./rollout-plan.ts";
-import { keyOfEntry, measureAnew, newEntry, type RolloutEntry, sameText } from "./rollout-entry.ts";
+import { keyOfEntry, measureAnew, newEntry, type RolloutEntry, sameText, tellStrangers } from "./rollout-entry.ts";
 import * as target from "./rollout-target.ts";
 import { rolloutView } from "./rollout-view.ts";
 import { whyNotStart } from "./why-not-start.ts";
@@ -293,7 +293,7 @@ export class RolloutController {
       if (entry.evidence !== evidence || entry.state === undefined) return;
       const nowMs = this.#options.clock.nowMs();
       for (const { key, metric } of metrics) entry.dueAtMs.set(key, nowMs + (parseDuration(metric.interval) ?? 0));
-      let next = entry.state;
+      let next = tellStrangers(entry, entry.state, evidence.strangers, nowMs);
       for (const { active, verdict } of found) {
         if (next.outcome !== "running") break;
         if (verdict.type === "judged") {

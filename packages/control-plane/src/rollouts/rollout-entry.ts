@@ -2,7 +2,7 @@
 import type { Rollout } from "@tulle/config";
 import type { Verdict } from "./judge-metric.ts";
 import type { RolloutEvidence } from "./rollout-evidence.ts";
-import type { RolloutState, Wait } from "./rollout-machine.ts";
+import { noted, type RolloutState, type Wait } from "./rollout-machine.ts";
 import type { Version } from "./traffic-counts.ts";
 
 export interface RolloutEntry {
@@ -22,6 +22,8 @@ export interface RolloutEntry {
   measuredSinceMs: number | undefined;
   /** Requests of a canary without a pod that is ready go to the stable version meanwhile. */
   isCanaryGone: boolean;
+  /** Its history says who else has an agent's address: once for each time that it is measured anew. */
+  isStrangerTold: boolean;
   notSaved: string | undefined;
   cancel: () => void;
 }
@@ -40,6 +42,7 @@ export function newEntry(resource: Rollout): RolloutEntry {
     workloads: new Map(),
     measuredSinceMs: undefined,
     isCanaryGone: false,
+    isStrangerTold: false,
     notSaved: undefined,
     cancel: () => undefined,
   };
@@ -52,8 +55,21 @@ export function keyOfEntry({ namespace, name }: RolloutEntry): string {
 /** What has been counted so far counts no more. */
 export function measureAnew(entry: RolloutEntry): void {
   entry.evidence = undefined;
+  entry.isStrangerTold = false;
   entry.dueAtMs.clear();
   entry.waiting.clear();
+}
+
+/** Into its history, where they are not told of yet. */
+export function tellStrangers(
+  entry: RolloutEntry,
+  state: RolloutState,
+  strangers: string | undefined,
+  nowMs: number,
+): RolloutState {
+  if (strangers === undefined || entry.isStrangerTold || state.outcome !== "running") return state;
+  entry.isStrangerTold = true;
+  return noted(state, strangers, nowMs);
 }
 
 export function sameText(one: unknown, other: unknown): boolean {

@@ -3,6 +3,7 @@
 import type { ActiveMetric } from "./rollout-machine.ts";
 import { judgeNumber, judgeTraffic, type Verdict } from "./judge-metric.ts";
 import type { QueryResult } from "./query-prometheus.ts";
+import type { PodMetrics } from "./read-proxy-metrics.ts";
 import { countsSince, type KnownVersions, TrafficCounter, type TrafficCounts } from "./traffic-counts.ts";
 
 /** Pods whose proxies are read for one look; further ones are passed over. */
@@ -10,8 +11,8 @@ export const maxPods = 2000;
 const parallelReads = 16;
 
 export interface EvidenceSources {
-  /** Lines that may count requests to the host; undefined where a pod does not answer. */
-  readonly readMetrics: (address: string, host: string) => Promise<readonly string[] | undefined>;
+  /** Lines that may count requests to the host. */
+  readonly readMetrics: (address: string, host: string) => Promise<PodMetrics>;
   readonly query: (prometheus: NonNullable<ActiveMetric["metric"]["prometheus"]>) => Promise<QueryResult>;
 }
 
@@ -29,9 +30,20 @@ export class RolloutEvidence {
   readonly #counter = new TrafficCounter();
   /** By the metric's key: the counts at which its measurement began. */
   readonly #begin = new Map<string, TrafficCounts>();
+  /** By the pod's id: who had its agent's address when it was read last. */
+  readonly #strangers = new Map<string, string>();
 
   constructor(sources: EvidenceSources) {
     this.#sources = sources;
+  }
+
+  /** What is wrong where somebody else has an agent's address, and what to do; undefined where nobody has. */
+  get strangers(): string | undefined {
+    const [first] = this.#strangers;
+    if (first === undefined) return undefined;
+    const [pod, holder] = first;
+    const others = this.#strangers.size === 1 ? "" : `, and so for ${this.#strangers.size - 1} other pods`;
+    return `${holder}, which is not the agent of the pod ${pod}${others}: what it says is not counted, and no measurement is good. End it, and the agent takes its address again`;
   }
 
   /** Forgets what is no longer measured: a metric that comes again begins anew. */
@@ -55,10 +67,7 @@ export class RolloutEvidence {
     const counts = this.#counter.counts;
     const ofTraffic = byTraffic.map((active) => {
       const begin = this.#begin.get(active.key) ?? counts;
-      const verdict: Verdict =
-        answered === 0
-          ? { type: "unanswered", text: "no proxy shows its metrics" }
-          : judgeTraffic(active.metric, countsSince(counts, begin));
+      const verdict = this.#verdict(active, answered, countsSince(counts, begin));
       if (verdict.type === "judged" || !this.#begin.has(active.key)) this.#begin.set(active.key, counts);
       return { active, verdict };
     });
@@ -69,6 +78,15 @@ export class RolloutEvidence {
       }),
     );
     return [...ofTraffic, ...queried];
+  }
+
+  /** What a stranger keeps back could speak against the canary: without it something can be bad, and nothing good. */
+  #verdict({ metric }: ActiveMetric, answered: number, counts: TrafficCounts): Verdict {
+    const { strangers } = this;
+    if (answered === 0) return { type: "unanswered", text: strangers ?? "no proxy shows its metrics" };
+    const verdict = judgeTraffic(metric, counts);
+    const isBad = verdict.type === "judged" && !verdict.isGood;
+    return strangers === undefined || isBad ? verdict : { type: "unanswered", text: strangers };
   }
 
   async #query(active: ActiveMetric, prometheus: NonNullable<ActiveMetric["metric"]["prometheus"]>) {
@@ -85,15 +103,19 @@ export class RolloutEvidence {
   /** How many pods have answered. */
   async #read({ host, pods, versions }: MeasuredTraffic): Promise<number> {
     const read = pods.slice(0, maxPods);
-    this.#counter.keep(new Set(read.map(({ id }) => id)));
+    const ids = new Set(read.map(({ id }) => id));
+    this.#counter.keep(ids);
+    for (const id of this.#strangers.keys()) if (!ids.has(id)) this.#strangers.delete(id);
     let answered = 0;
     let next = 0;
     const worker = async (): Promise<void> => {
       for (let pod = read[next++]; pod !== undefined; pod = read[next++]) {
-        const lines = await this.#sources.readMetrics(pod.address, host);
-        if (lines === undefined) continue;
+        const metrics = await this.#sources.readMetrics(pod.address, host);
+        if (metrics === undefined || !("stranger" in metrics)) this.#strangers.delete(pod.id);
+        else this.#strangers.set(pod.id, metrics.stranger);
+        if (metrics === undefined || "stranger" in metrics) continue;
         answered += 1;
-        this.#counter.take(pod.id, lines, versions);
+        this.#counter.take(pod.id, metrics, versions);
       }
     };
     await Promise.all(Array.from({ length: parallelReads }, worker));

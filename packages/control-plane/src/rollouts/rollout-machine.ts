@@ -292,6 +292,11 @@ function pastStep(state: RolloutState, step: PlanStep, nowMs: number): RolloutSt
   );
 }
 
+/** Says what people should know of later. */
+export function noted(state: RolloutState, text: string, nowMs: number): RolloutState {
+  return withEntry(state, nowMs, text);
+}
+
 function withEntry(state: RolloutState, atMs: number, text: string): RolloutState {
   return { ...state, history: [...state.history, { atMs, text }].slice(-maxHistory) };
 }

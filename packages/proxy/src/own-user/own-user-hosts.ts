@@ -1,13 +1,9 @@
 // Keeps requests from programs of other users that have taken the address of one of this user's: an app's while it
 // starts again, or a pod's. Where all of the mesh is on loopback an address proves nothing. Two questions to the kernel
 // for each new connection (8 µs each), none for a request.
-//
-// A socket that listened before the connection was begun, and still does when it stands, is the one that it was made
-// to: no second one can be bound beside it by another user. Who has the far end itself cannot always be said, since
-// nobody has it until it is accepted.
 import { BlockList, type Socket } from "node:net";
 import { TLSSocket } from "node:tls";
-import { connectedSocket, familyOf, holdersOf, listeningSocket, listProcesses } from "@tulle/capture";
+import { familyOf, holdersOf, listeningSocket, listProcesses, takerOf } from "@tulle/capture";
 import type { OwnedSocket, SocketEnd, SocketOwner } from "@tulle/capture";
 import { type Logger, SeldomWarning } from "@tulle/telemetry";
 import { isOfOwnUser } from "./own-user-gate.ts";
@@ -50,27 +46,21 @@ export class OwnUserHosts {
     if (isPlain) awaitVerification(socket);
     socket.prependOnceListener("connect", () => {
       const { localAddress: ip = "", localPort: port = 0 } = socket;
-      const after = listeningSocket(host);
-      if (this.#isOneOfOurs(before, after) || this.#isOurs(connectedSocket(host, { ip, port }))) {
+      const taker = takerOf(before, host, { ip, port });
+      if (this.#isOurs(taker)) {
         if (isPlain) socket.emit(verifiedEvent);
         return;
       }
       const text = `${host.ip}:${host.port}`;
       // A program that has ended its listening socket since, or that is in another network namespace, has no name here.
       const [who, fields] =
-        typeof after === "object"
-          ? ["a program of another user", { host: text, uid: after.uid }]
+        typeof taker === "object"
+          ? ["a program of another user", { host: text, uid: taker.uid }]
           : ["somebody whom the kernel does not name", { host: text }];
       this.#warning.tell(`${who} answers at a host's address; nothing was sent`, fields);
       const error = new Error(`${who} answers at ${text}`);
       socket.destroy(Object.assign(error, { code: otherUsersHost }));
     });
-  }
-
-  #isOneOfOurs(before: SocketOwner, after: SocketOwner): boolean {
-    return (
-      typeof before === "object" && typeof after === "object" && before.cookie === after.cookie && this.#isOurs(after)
-    );
   }
 
   #isOurs(owner: SocketOwner): boolean {
