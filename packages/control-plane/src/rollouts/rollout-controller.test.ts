@@ -258,7 +258,7 @@ test("while a stranger has an agent's address nothing is good, it says who, and 
   world.send("v2", 10, 503);
   await world.pass(10);
   assert.equal(world.now, "Aborted 0 laid 0");
-  assert.match(world.view.message, /^rate: 0 % \(10 failed/);
+  assert.match(world.view.message, /: rate: 0 % \(10 failed/);
 });
 
 const prometheus =
