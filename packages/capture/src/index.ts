@@ -1,4 +1,4 @@
 // The public face of the capture package: what the machine's kernel tells of connections.
 export * from "./socket-owner.ts";
 export * from "./processes.ts";
-export { unixSocketPeer } from "./kernel.ts";
+export { originalDestination, unixSocketPeer } from "./kernel.ts";

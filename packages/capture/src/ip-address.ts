@@ -20,13 +20,19 @@ function shortForm(address: Uint8Array): Uint8Array {
 
 /** As people write it, an address of IPv6 in brackets. */
 export function addressText(address: Uint8Array): string {
+  const text = plainAddressText(address);
+  return text.includes(":") ? `[${text}]` : text;
+}
+
+/** As Node writes it: the short form of RFC 5952, without brackets. */
+export function plainAddressText(address: Uint8Array): string {
   const short = shortForm(address);
-  if (short.length === 4) return short.join(".");
+  if (short.length === 4) return `${short[0]}.${short[1]}.${short[2]}.${short[3]}`;
   const groups = Array.from({ length: 8 }, (_, group) =>
     ((short[group * 2]! << 8) | short[group * 2 + 1]!).toString(16),
   );
   // The URL standard's parser writes the short form (RFC 5952).
-  return new URL(`http://[${groups.join(":")}]`).hostname;
+  return new URL(`http://[${groups.join(":")}]`).hostname.slice(1, -1);
 }
 
 export function isSameAddress(a: Uint8Array, b: Uint8Array): boolean {

@@ -98,11 +98,10 @@ export const allAddressOperators: Readonly<Record<string, OperatorCompiler>> = {
   // Addresses of internal listeners have one, and there are none.
   UPSTREAM_REMOTE_ADDRESS_ENDPOINT_ID: noEndpointId((info) => info.upstreamLocalAddress),
   DOWNSTREAM_LOCAL_ADDRESS_ENDPOINT_ID: noEndpointId((info) => info.downstreamLocalAddress),
-  DOWNSTREAM_DIRECT_LOCAL_ADDRESS_ENDPOINT_ID: noEndpointId((info) => info.downstreamLocalAddress),
+  DOWNSTREAM_DIRECT_LOCAL_ADDRESS_ENDPOINT_ID: noEndpointId((info) => info.downstreamDirectLocalAddress),
   ...addressOperators("UPSTREAM_LOCAL", (info) => info.upstreamLocalAddress),
   ...addressOperators("DOWNSTREAM_LOCAL", (info) => info.downstreamLocalAddress),
-  // Nothing here takes the place of a connection's own local address.
-  ...addressOperators("DOWNSTREAM_DIRECT_LOCAL", (info) => info.downstreamLocalAddress),
+  ...addressOperators("DOWNSTREAM_DIRECT_LOCAL", (info) => info.downstreamDirectLocalAddress),
   ...addressOperators("DOWNSTREAM_REMOTE", (info) => info.downstreamRemoteAddress),
   ...addressOperators("DOWNSTREAM_DIRECT_REMOTE", (info) => info.downstreamDirectRemoteAddress),
 };

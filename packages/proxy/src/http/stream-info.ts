@@ -18,6 +18,8 @@ export interface ListenerFacts {
   /** By filter name, as JSON. */
   readonly metadata: Readonly<Record<string, unknown>>;
   readonly chainName: string;
+  /** `ip:port` of the socket itself, where a connection's original destination is known as its local address. */
+  readonly directLocalAddress: string;
   readonly chainMetadata: Readonly<Record<string, unknown>>;
 }
 
@@ -134,6 +136,10 @@ export class StreamInfo {
     this.downstreamRemoteAddress = downstreamRemoteAddress;
     this.downstreamDirectRemoteAddress = downstreamRemoteAddress;
     this.requestedServerName = requestedServerName;
+  }
+
+  get downstreamDirectLocalAddress(): string {
+    return this.listener?.directLocalAddress ?? this.downstreamLocalAddress;
   }
 
   /** What is logged of a connection is of the last try's. */

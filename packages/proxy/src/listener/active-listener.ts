@@ -1,6 +1,8 @@
 // One listener that accepts: chooses the filter chain for each connection, knows its open connections, and drains them
 // when what they began with is no longer configured.
 import type { Socket } from "node:net";
+import { descriptorOf } from "@tulle/listening";
+import type { ListenerFilter } from "../filters/listener/listener-filter.ts";
 import { ConnectionInfo, type FirstWord } from "./connection-info.ts";
 import type { DataPath } from "../worker/data-path.ts";
 import type { DownstreamConnection, DownstreamConnectionOptions } from "./downstream-connection.ts";
@@ -25,9 +27,16 @@ interface RoutedConnection {
   ended(): void;
 }
 
+/** The listener of that address, if there is one. */
+export type ListenerOfAddress = (ip: string, port: number) => ActiveListener | undefined;
+
+/** Nobody asks for it. */
+const noDescriptor = -1;
+
 export class ActiveListener {
   #listener: Listener;
   readonly #dataPath: DataPath;
+  readonly #siblings: ListenerOfAddress;
   /** Open connections and the filter chain that each began with; undefined = it has not been chosen yet. */
   readonly #connections = new Map<DownstreamConnection, FilterChain | undefined>();
   readonly #serverFirst = new ServerFirst();
@@ -35,9 +44,10 @@ export class ActiveListener {
   /** Who waits for the end of the last connection: a process that drains, a listener that is removed meanwhile. */
   #onEmpty: (() => void)[] = [];
 
-  constructor(listener: Listener, dataPath: DataPath) {
+  constructor(listener: Listener, dataPath: DataPath, siblings: ListenerOfAddress) {
     this.#listener = listener;
     this.#dataPath = dataPath;
+    this.#siblings = siblings;
   }
 
   get listener(): Listener {
@@ -95,35 +105,44 @@ export class ActiveListener {
   }
 
   accept(socket: Socket): void {
+    const { listenerFilters, perConnectionBufferLimitBytes } = this.#listener;
+    const info = new ConnectionInfo(socket);
+    const descriptor = listenerFilters.length === 0 ? noDescriptor : descriptorOf(socket);
+    this.#inspect(untouchedSocket(socket, this.#dataPath, perConnectionBufferLimitBytes), descriptor, info);
+  }
+
+  #inspect(incoming: IncomingSocket, descriptor: number, info: ConnectionInfo): void {
     const listener = this.#listener;
     const dataPath = this.#dataPath;
-    const info = new ConnectionInfo(socket);
     const log = new ConnectionLog(listener.accessLogs, info, dataPath);
-    const untouched = (): IncomingSocket => untouchedSocket(socket, dataPath, listener.perConnectionBufferLimitBytes);
-    if (listener.listenerFilters.every((filter) => filter.isSkipped(info))) {
-      this.#route(untouched(), info, log);
-      return;
-    }
-    const knownWaitMs = this.#serverFirst.waitMs(listener, info.remoteIp);
-    const firstWord = (): FirstWord => this.#serverFirst.firstWord(listener, info.remoteIp);
+    const finish = (socket: IncomingSocket): void => {
+      const target = listener.usesOriginalDst ? this.#listenerOfDestination(info) : undefined;
+      if (target === undefined) this.#route(socket, info, log);
+      else target.#inspect(socket, descriptor, info);
+    };
+    const firstFilter = firstThatReads(listener.listenerFilters, info, descriptor);
+    if (firstFilter < 0) return finish(incoming);
+    const knownWaitMs = this.#serverFirst.waitMs(listener, info);
+    const firstWord = (): FirstWord => this.#serverFirst.firstWord(listener, info);
     if (knownWaitMs === 0) {
       listener.stats.serverFirst.increment();
       info.firstWord = firstWord();
-      this.#route(untouched(), info, log);
-      return;
+      return finish(incoming);
     }
     const inspection = new Inspection({
-      socket,
+      incoming,
+      descriptor,
+      firstFilter,
       info,
       listener,
       dataPath,
       timeoutMs: knownWaitMs ?? listener.listenerFiltersTimeoutMs,
       isServerFirst: knownWaitMs !== undefined,
-      onInspected: (incoming, wasSilent) => {
+      onInspected: (inspected, wasSilent) => {
         if (wasSilent) info.firstWord = firstWord();
         else if (knownWaitMs !== undefined) firstWord().ofClient();
         this.#connections.delete(inspection);
-        this.#route(incoming, info, log);
+        finish(inspected);
         this.#tellWhenEmpty();
       },
       onEnded: () => {
@@ -134,6 +153,16 @@ export class ActiveListener {
     this.#connections.set(inspection, undefined);
   }
 
+  /**
+   * Another one that has the address at which a redirected connection was aimed; whoever has it finds itself, so that
+   * nothing is handed on twice.
+   */
+  #listenerOfDestination(info: ConnectionInfo): ActiveListener | undefined {
+    if (!info.isDestinationRestored) return undefined;
+    const target = this.#siblings(info.localIp, info.localPort);
+    return target === this ? undefined : target;
+  }
+
   #route(socket: IncomingSocket, info: ConnectionInfo, log: ConnectionLog): void {
     const listener = this.#listener;
     const chain = this.#chooseChain(info);
@@ -142,6 +171,7 @@ export class ActiveListener {
       name: listener.name,
       metadata: listener.metadata,
       chainName: chain?.name ?? "",
+      directLocalAddress: info.directLocalAddress,
       chainMetadata: chain?.metadata ?? {},
     };
     if (chain === undefined) {
@@ -291,6 +321,16 @@ export class ActiveListener {
     if (this.#connections.size > 0) return;
     for (const tell of this.#onEmpty.splice(0)) tell();
   }
+}
+
+/** Asks the filters before it that need no bytes; -1 = none has to read. */
+function firstThatReads(filters: readonly ListenerFilter[], info: ConnectionInfo, descriptor: number): number {
+  for (const [index, filter] of filters.entries()) {
+    if (filter.isSkipped(info)) continue;
+    if (filter.onAccept === undefined) return index;
+    filter.onAccept(info, descriptor);
+  }
+  return -1;
 }
 
 type OpenSocket = DownstreamConnectionOptions["openSocket"];

@@ -338,9 +338,7 @@ const refused: readonly {
   {
     name: "an unknown listener filter",
     json: {
-      listener_filters: [
-        { name: "dst", typed_config: { "@type": type("filters.listener.original_dst.v3.OriginalDst") } },
-      ],
+      listener_filters: [{ name: "dst", typed_config: { "@type": type("filters.http.router.v3.Router") } }],
       filter_chains: [chain("a")],
     },
     expected: [/^listener_filters\[0\]: Didn't find a registered implementation for 'dst'/],

@@ -12,6 +12,8 @@ import type { NetworkFilter, TerminalNetworkFilter } from "./network-filter.ts";
 import { statsOptions } from "../filters/http/istio-stats/istio-stats-registration.ts";
 import { readPluginJson } from "../filters/http/istio-stats/plugin-config.ts";
 import { IstioTcpStatsFilter, istioTcpStatsKey } from "../filters/network/istio-tcp-stats/istio-tcp-stats-filter.ts";
+import type { ListenerFilter } from "../filters/listener/listener-filter.ts";
+import { originalDstFilter } from "../filters/listener/original-dst/original-dst.ts";
 import { protocolReader } from "../filters/listener/tls-inspector/tls-inspector.ts";
 import { networkFilterOfType } from "../filters/network/table.ts";
 import type { ConnectionProperties, FilterChain, ListenAddress, Listener } from "./listener.ts";
@@ -65,7 +67,6 @@ function buildListener(
       compileAddress(additional.address, place.field("additional_addresses", index), problems),
     ),
   ];
-  if (message.useOriginalDst === true) problems.error(place.field("use_original_dst"), "is not supported");
   const accessLogs = message.accessLog.map((log, index) =>
     compileAccessLog(log, scope, place.field("access_log", index), problems),
   );
@@ -91,6 +92,7 @@ function buildListener(
   if (problems.hasErrors) return undefined;
   const name = message.name === "" ? addresses.map((address) => `${address?.ip}_${address?.port}`)[0]! : message.name;
   const listenerFilters = compileListenerFilters(message.listenerFilters, scope, place, problems);
+  const usesOriginalDst = message.useOriginalDst === true;
   const chains = [...filterChains, ...(defaultLinks === undefined ? [] : [defaultLinks])];
   const listener: Listener = {
     name,
@@ -99,11 +101,17 @@ function buildListener(
     filterChains,
     defaultFilterChain:
       defaultLinks === undefined ? undefined : { ...namesOf(defaultChain!), matches: () => true, ...defaultLinks },
-    listenerFilters: needsProtocols(chains, message) ? [protocolReader] : listenerFilters,
+    listenerFilters: [
+      ...listenerFilters,
+      ...(needsProtocols(chains, listenerFilters) ? [protocolReader] : []),
+      // As in Envoy the last, whether the list has one or not.
+      ...(usesOriginalDst ? [originalDstFilter()] : []),
+    ],
     listenerFiltersTimeoutMs: durationMs(message.listenerFiltersTimeout, defaultListenerFiltersTimeoutMs),
     continuesAfterListenerFiltersTimeout: message.continueOnListenerFiltersTimeout,
     accessLogs: accessLogs.filter((log) => log !== undefined),
     perConnectionBufferLimitBytes: message.perConnectionBufferLimitBytes ?? defaultBufferLimitBytes,
+    usesOriginalDst,
     bindToPort: message.bindToPort ?? message.deprecatedV1?.bindToPort ?? true,
     stats: makeListenerStats(scope.metrics, statName),
   };
@@ -111,10 +119,10 @@ function buildListener(
   return { listener, routes: build.routes, clusterNames: build.clusterNames, secretSlots: build.secretSlots };
 }
 
-function needsProtocols(chains: readonly ChainLinks[], message: ListenerMessage): boolean {
+function needsProtocols(chains: readonly ChainLinks[], filters: readonly ListenerFilter[]): boolean {
   const transports = chains.map(({ transport }) => transport);
   return (
-    message.listenerFilters.length === 0 &&
+    filters.every(({ inspector }) => inspector === undefined) &&
     transports.every(({ type }) => type === "tls") &&
     transports.some((transport) => transport.type === "tls" && transport.context.alpnProtocols.length > 0)
   );

@@ -17,15 +17,22 @@ export interface FirstWord {
 
 export class ConnectionInfo {
   readonly id = (lastId += 1);
-  /** Without the `::ffff:` of a mapped IPv4 address, as for the remote one. */
-  readonly localIp: string;
-  readonly localPort: number;
+  /**
+   * Where the client meant to go: the socket's own address, or what `restoreDestination` has put in its place. Without
+   * the `::ffff:` of a mapped IPv4 address, as for the remote one.
+   */
+  localIp: string;
+  localPort: number;
   /** The peer of the TCP connection. */
   readonly remoteIp: string;
   readonly remotePort: number;
   /** `ip:port` */
-  readonly localAddress: string;
+  localAddress: string;
+  /** The socket's own, whatever was restored (Envoy: `directLocalAddress`). */
+  readonly directLocalAddress: string;
   readonly remoteAddress: string;
+  /** The local address is the one that the connection had before it was redirected here. */
+  isDestinationRestored = false;
   /** Server name that the client asked for, lower case, empty = none (Envoy: `requestedServerName`). */
   serverName = "";
   /** ALPN protocols that the client offers, or what the HTTP inspector found. */
@@ -65,7 +72,16 @@ export class ConnectionInfo {
     this.remoteIp = plainIp(socket.remoteAddress);
     this.remotePort = socket.remotePort ?? 0;
     this.localAddress = ipPortText(this.localIp, this.localPort);
+    this.directLocalAddress = this.localAddress;
     this.remoteAddress = ipPortText(this.remoteIp, this.remotePort);
+  }
+
+  /** The connection was redirected here on its way to that address (Envoy: `restoreLocalAddress`). */
+  restoreDestination(ip: string, port: number): void {
+    this.localIp = ip;
+    this.localPort = port;
+    this.localAddress = ipPortText(ip, port);
+    this.isDestinationRestored = true;
   }
 }
 

@@ -1,5 +1,6 @@
 // One connection before its filter chain is chosen: reads its first bytes for the listener filters, within a time, and
-// hands them on with the socket (Envoy: ActiveTcpSocket).
+// hands them on with the socket (Envoy: ActiveTcpSocket). A connection that another listener hands over may bring
+// bytes that have been looked at there.
 import type { Socket } from "node:net";
 import type { ConnectionInfo } from "./connection-info.ts";
 import type { DataPath } from "../worker/data-path.ts";
@@ -7,12 +8,14 @@ import type { DownstreamConnection } from "./downstream-connection.ts";
 import { CallbackTimer } from "../worker/timer-wheel.ts";
 import type { Inspector } from "../filters/listener/listener-filter.ts";
 import type { Listener } from "./listener.ts";
-import { adoptSocket } from "./adopt-socket.ts";
 import type { IncomingSocket } from "./incoming-socket.ts";
 
 export interface InspectionOptions {
-  /** Accepted with `pauseOnConnect`. */
-  readonly socket: Socket;
+  readonly incoming: IncomingSocket;
+  /** Of the accepted socket, which keeps it for life. */
+  readonly descriptor: number;
+  /** The listener filter to begin with. */
+  readonly firstFilter: number;
   readonly info: ConnectionInfo;
   readonly listener: Listener;
   readonly dataPath: DataPath;
@@ -32,7 +35,7 @@ export class Inspection implements DownstreamConnection {
   readonly #options: InspectionOptions;
   readonly #socket: Socket;
   readonly #timer: CallbackTimer;
-  #next = 0;
+  #next: number;
   /** Of the filter that is asked. */
   #inspector: Inspector | undefined = undefined;
   /** What has come, at the beginning of a buffer that grows by doubling. */
@@ -46,11 +49,10 @@ export class Inspection implements DownstreamConnection {
   constructor(options: InspectionOptions) {
     this.#options = options;
     const { listener, dataPath, timeoutMs } = options;
+    this.#next = options.firstFilter;
     listener.stats.preConnectionsActive.add(1);
     this.#timer = new CallbackTimer(() => this.#onTimeout());
-    this.#socket = adoptSocket(options.socket, dataPath, listener.perConnectionBufferLimitBytes, (chunk) =>
-      this.#onRead(chunk),
-    );
+    this.#socket = options.incoming.openRaw((chunk) => this.#onRead(chunk));
     this.#socket.on("end", this.#onEnd);
     this.#socket.on("error", () => {
       if (!this.#isOver) listener.stats.listenerFilterErrors.increment();
@@ -69,13 +71,14 @@ export class Inspection implements DownstreamConnection {
     if (this.#isOver) return;
     this.#keep(chunk);
     const seen = this.#buffer.subarray(0, this.#seenBytes);
-    const { listener, info } = this.#options;
+    const { listener, info, descriptor } = this.#options;
     const filters = listener.listenerFilters;
     for (; this.#next < filters.length; this.#next += 1) {
       const filter = filters[this.#next]!;
       if (this.#inspector === undefined && filter.isSkipped(info)) continue;
-      this.#inspector ??= filter.inspector(info);
-      const status = this.#inspector(seen);
+      filter.onAccept?.(info, descriptor);
+      this.#inspector ??= filter.inspector?.(info);
+      const status = this.#inspector?.(seen);
       if (status === "wait") return;
       if (status === "close") {
         this.#socket.destroy();

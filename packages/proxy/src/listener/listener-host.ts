@@ -7,6 +7,7 @@ import type { DataPath } from "../worker/data-path.ts";
 import { ipPortText } from "../http/ip-port-text.ts";
 import type { ListenAddress, Listener } from "./listener.ts";
 import { ActiveListener } from "./active-listener.ts";
+import { ListenerAddresses } from "./listener-addresses.ts";
 import type { InheritedDescriptors } from "./inherited-descriptors.ts";
 import { OwnUserGate } from "../own-user/own-user-gate.ts";
 
@@ -40,6 +41,8 @@ export class ListenerHost {
   readonly #ownUserPorts: ReadonlySet<number>;
   readonly #ownUserGate: OwnUserGate;
   readonly #entries = new Map<string, Entry>();
+  /** Of all entries; undefined since one has changed. */
+  #byAddress: ListenerAddresses<ActiveListener> | undefined = undefined;
   /** Such as no descriptor being left, which every connection would tell anew. */
   readonly #acceptTrouble: Trouble;
   readonly #descriptorReserve: DescriptorReserve;
@@ -86,12 +89,12 @@ export class ListenerHost {
   }
 
   async #start(listener: Listener): Promise<string | undefined> {
-    const active = new ActiveListener(listener, this.#dataPath);
+    const active = new ActiveListener(listener, this.#dataPath, (ip, port) => this.#addresses().find(ip, port));
     const addresses = listener.bindToPort ? listener.addresses : [];
     const bound = await this.#bindAll(addresses, active);
     if (typeof bound === "string") return bound;
     if (!this.#wanted.has(listener.name)) return letGo(bound);
-    this.#entries.set(listener.name, { active, bound });
+    this.#setEntry(listener.name, { active, bound });
     this.#dataPath.connectionLog.info("listening", { listener: listener.name, addresses: addressesText(listener) });
     return undefined;
   }
@@ -108,8 +111,23 @@ export class ListenerHost {
     if (!this.#wanted.has(listener.name)) return letGo(bound);
     for (const leaving of present.bound) if (!staying.includes(leaving)) leaving.server.close();
     present.active.replace(listener, this.#drainTimeMs);
-    this.#entries.set(listener.name, { active: present.active, bound: [...staying, ...bound] });
+    this.#setEntry(listener.name, { active: present.active, bound: [...staying, ...bound] });
     return undefined;
+  }
+
+  #setEntry(name: string, entry: Entry): void {
+    this.#entries.set(name, entry);
+    this.#byAddress = undefined;
+  }
+
+  #addresses(): ListenerAddresses<ActiveListener> {
+    if (this.#byAddress !== undefined) return this.#byAddress;
+    const addresses = new ListenerAddresses<ActiveListener>();
+    for (const { active, bound } of this.#entries.values()) {
+      const own = active.listener.bindToPort ? bound.map(boundAddress) : active.listener.addresses;
+      for (const address of own) addresses.add(address, active);
+    }
+    return (this.#byAddress = addresses);
   }
 
   async #bindAll(addresses: readonly ListenAddress[], active: ActiveListener): Promise<Bound[] | string> {
@@ -182,6 +200,7 @@ export class ListenerHost {
     const entry = this.#entries.get(name);
     if (entry === undefined) return;
     this.#entries.delete(name);
+    this.#byAddress = undefined;
     for (const { server } of entry.bound) server.close();
     this.#leaving.add(entry.active);
     void entry.active.drain(drainTimeMs).then(() => this.#leaving.delete(entry.active));
@@ -189,17 +208,8 @@ export class ListenerHost {
 
   /** Addresses that are bound now, by listener name, with the real port where the configuration said 0. */
   boundAddresses(): ReadonlyMap<string, readonly ListenAddress[]> {
-    const addresses = new Map<string, readonly ListenAddress[]>();
-    for (const [name, { bound }] of this.#entries) {
-      addresses.set(
-        name,
-        bound.map(({ server, configured }) => {
-          const actual = server.address();
-          return typeof actual === "object" && actual !== null ? { ip: actual.address, port: actual.port } : configured;
-        }),
-      );
-    }
-    return addresses;
+    const bound = [...this.#entries].filter(([, entry]) => entry.bound.length > 0);
+    return new Map(bound.map(([name, entry]) => [name, entry.bound.map(boundAddress)]));
   }
 
   /**
@@ -222,6 +232,7 @@ export class ListenerHost {
     }
     for (const active of this.#leaving) active.destroyConnections();
     this.#entries.clear();
+    this.#byAddress = undefined;
     this.#wanted.clear();
     await Promise.all(closing);
   }
@@ -232,6 +243,12 @@ export class ListenerHost {
     for (const active of this.#leaving) count += active.connectionCount;
     return count;
   }
+}
+
+function boundAddress({ server, configured }: Bound): ListenAddress {
+  const actual = server.address();
+  if (typeof actual !== "object" || actual === null) return configured;
+  return { ...configured, ip: actual.address, port: actual.port };
 }
 
 function letGo(bound: readonly Bound[]): string {

@@ -30,8 +30,10 @@ export interface Listener {
   /** Listener.access_log: one line a connection, at its end. */
   readonly accessLogs: readonly AccessLog[];
   readonly perConnectionBufferLimitBytes: number;
-  /** False for a listener that only use_original_dst redirects to. */
+  /** False for a listener that only others hand connections to. */
   readonly bindToPort: boolean;
+  /** A connection that was redirected here goes to the listener of its original destination, if there is one. */
+  readonly usesOriginalDst: boolean;
   readonly stats: ListenerStats;
 }
 

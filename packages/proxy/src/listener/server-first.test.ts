@@ -2,13 +2,18 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Listener } from "./listener.ts";
-import { ServerFirst } from "./server-first.ts";
+import { type ServedClient, ServerFirst } from "./server-first.ts";
 
 const listener = ({ continues = true, transport = "raw" } = {}): Listener =>
   ({
     continuesAfterListenerFiltersTimeout: continues,
     filterChains: [{ transport: { type: transport } }],
   }) as unknown as Listener;
+const from = (remoteIp: string, redirectedFrom?: string): ServedClient => ({
+  remoteIp,
+  localAddress: redirectedFrom ?? "10.0.0.9:80",
+  isDestinationRestored: redirectedFrom !== undefined,
+});
 const plain = listener();
 const alsoTls = listener({ transport: "tls" });
 const greeting = Buffer.from("220 mail.test ESMTP\r\n");
@@ -25,37 +30,44 @@ const words: readonly { readonly name: string; readonly bytes: string; readonly 
 for (const { name, bytes, isKnown } of words) {
   test(`${name}: ${isKnown ? "speaks first" : "no evidence"}`, () => {
     const memory = new ServerFirst();
-    memory.firstWord(plain, "10.0.0.1").ofServer(Buffer.from(bytes, "latin1"));
-    assert.equal(memory.waitMs(plain, "10.0.0.2"), isKnown ? 0 : undefined);
+    memory.firstWord(plain, from("10.0.0.1")).ofServer(Buffer.from(bytes, "latin1"));
+    assert.equal(memory.waitMs(plain, from("10.0.0.2")), isKnown ? 0 : undefined);
   });
 }
 
 test("where the mesh's TLS comes too, one client says nothing of another, and is still given a moment", () => {
   const memory = new ServerFirst();
-  memory.firstWord(alsoTls, "10.0.0.1").ofServer(greeting);
-  assert.equal(memory.waitMs(alsoTls, "10.0.0.1"), 100);
-  assert.equal(memory.waitMs(alsoTls, "10.0.0.2"), undefined);
+  memory.firstWord(alsoTls, from("10.0.0.1")).ofServer(greeting);
+  assert.equal(memory.waitMs(alsoTls, from("10.0.0.1")), 100);
+  assert.equal(memory.waitMs(alsoTls, from("10.0.0.2")), undefined);
 });
 
 test("a client that speaks first ends it", () => {
   const memory = new ServerFirst();
-  memory.firstWord(plain, "10.0.0.1").ofServer(greeting);
-  memory.firstWord(plain, "10.0.0.1").ofClient();
-  assert.equal(memory.waitMs(plain, "10.0.0.1"), undefined);
+  memory.firstWord(plain, from("10.0.0.1")).ofServer(greeting);
+  memory.firstWord(plain, from("10.0.0.1")).ofClient();
+  assert.equal(memory.waitMs(plain, from("10.0.0.1")), undefined);
+});
+
+test("a server behind a listener of redirected connections says nothing of the others", () => {
+  const memory = new ServerFirst();
+  memory.firstWord(plain, from("10.0.0.1", "10.96.0.1:25")).ofServer(greeting);
+  assert.equal(memory.waitMs(plain, from("10.0.0.2", "10.96.0.1:25")), 0);
+  assert.equal(memory.waitMs(plain, from("10.0.0.1", "10.96.0.2:25")), undefined);
 });
 
 test("nothing is passed on where the time-out closes", () => {
   const memory = new ServerFirst();
-  memory.firstWord(plain, "10.0.0.1").ofServer(greeting);
-  assert.equal(memory.waitMs(listener({ continues: false }), "10.0.0.1"), undefined);
+  memory.firstWord(plain, from("10.0.0.1")).ofServer(greeting);
+  assert.equal(memory.waitMs(listener({ continues: false }), from("10.0.0.1")), undefined);
 });
 
 test("of clients beyond 1,024 the oldest are forgotten", () => {
   const memory = new ServerFirst();
   const ip = (index: number): string => `10.0.${index >> 8}.${index & 255}`;
-  for (let index = 0; index <= 1024; index += 1) memory.firstWord(alsoTls, ip(index)).ofServer(greeting);
+  for (let index = 0; index <= 1024; index += 1) memory.firstWord(alsoTls, from(ip(index))).ofServer(greeting);
   assert.deepEqual(
-    [0, 1, 1024].map((index) => memory.waitMs(alsoTls, ip(index))),
+    [0, 1, 1024].map((index) => memory.waitMs(alsoTls, from(ip(index)))),
     [undefined, 100, 100],
   );
 });

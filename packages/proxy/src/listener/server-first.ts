@@ -1,6 +1,6 @@
 // At which listeners clients wait for the server to speak first (MySQL, SMTP): who has been waited for in vain once is
 // not waited for again. Envoy waits for each connection anew.
-import type { FirstWord } from "./connection-info.ts";
+import type { ConnectionInfo, FirstWord } from "./connection-info.ts";
 import type { Listener } from "./listener.ts";
 
 /** Clients that one listener remembers. */
@@ -9,13 +9,15 @@ const maxRemembered = 1024;
 /** Where a listener knows clients of the mesh by their TLS, those speak at once, and later only where CPU is short. */
 const knownSilenceMs = 100;
 
+export type ServedClient = Pick<ConnectionInfo, "remoteIp" | "localAddress" | "isDestinationRestored">;
+
 /** What one listener remembers. */
 export class ServerFirst {
   readonly #clients = new Set<string>();
 
   /** How long that client is still waited for; undefined = nothing is known of it. */
-  waitMs(listener: Listener, remoteIp: string): number | undefined {
-    if (!listener.continuesAfterListenerFiltersTimeout || !this.#clients.has(clientOf(listener, remoteIp))) {
+  waitMs(listener: Listener, connection: ServedClient): number | undefined {
+    if (!listener.continuesAfterListenerFiltersTimeout || !this.#clients.has(clientOf(listener, connection))) {
       return undefined;
     }
     return tellsTls(listener) ? knownSilenceMs : 0;
@@ -25,8 +27,8 @@ export class ServerFirst {
    * Silence alone proves nothing, or whoever opens connections and says nothing could turn an HTTP port into one that
    * nobody looks into: the server has to speak first.
    */
-  firstWord(listener: Listener, remoteIp: string): FirstWord {
-    const client = clientOf(listener, remoteIp);
+  firstWord(listener: Listener, connection: ServedClient): FirstWord {
+    const client = clientOf(listener, connection);
     return {
       ofClient: () => void this.#clients.delete(client),
       ofServer: (chunk) => {
@@ -38,9 +40,14 @@ export class ServerFirst {
   }
 }
 
-/** Of a port that also takes the mesh's TLS, whose clients speak first, no client says anything of the others. */
-function clientOf(listener: Listener, remoteIp: string): string {
-  return tellsTls(listener) ? remoteIp : "anyone";
+/**
+ * Of a port that also takes the mesh's TLS, whose clients speak first, no client says anything of the others. A
+ * listener of redirected connections has many servers: none says anything of the others.
+ */
+function clientOf(listener: Listener, connection: ServedClient): string {
+  const { remoteIp, localAddress, isDestinationRestored } = connection;
+  const client = tellsTls(listener) ? remoteIp : "anyone";
+  return isDestinationRestored ? `${client} ${localAddress}` : client;
 }
 
 function tellsTls({ filterChains }: Listener): boolean {

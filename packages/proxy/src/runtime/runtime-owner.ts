@@ -93,7 +93,7 @@ export class RuntimeOwner {
    * when they cannot be bound; what served before goes on then.
    */
   async applyListener(listener: Listener): Promise<string | undefined> {
-    const reason = listener.bindToPort ? await this.#listenerHost.apply(listener) : undefined;
+    const reason = await this.#listenerHost.apply(listener);
     if (reason !== undefined) return reason;
     this.#listenerStats.onChange(this.#current.listeners.has(listener.name), true);
     const listeners = new Map(this.#current.listeners).set(listener.name, listener);

@@ -242,6 +242,7 @@ export function handBuiltListener(
     accessLogs: [],
     perConnectionBufferLimitBytes: 1024 * 1024,
     bindToPort: true,
+    usesOriginalDst: false,
     stats: makeListenerStats(new MetricRegistry(), "hand-built"),
   };
 }

@@ -207,7 +207,7 @@ export async function startEnvoy(
   const ports = await waitFor(
     async () => {
       const page = (await get(adminPort, { ...adminCall, path: "/listeners" })).body;
-      const found = new Map([...page.matchAll(/^(.+)::127\.[\d.]+:(\d+)$/gm)].map((m) => [m[1]!, Number(m[2])]));
+      const found = new Map([...page.matchAll(/^(.+?)::.*:(\d+)$/gm)].map((m) => [m[1]!, Number(m[2])]));
       return found.size === listenerCount && found;
     },
     { what: "Envoy's listeners", details },

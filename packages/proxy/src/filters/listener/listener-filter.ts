@@ -1,5 +1,5 @@
-// The surface of listener filters: they look at the first bytes of a connection, before its filter chain is chosen, and
-// leave what they found in its `ConnectionInfo` (Envoy: `Network::ListenerFilter`).
+// The surface of listener filters: they look at a connection and its first bytes, before its filter chain is chosen,
+// and leave what they found in its `ConnectionInfo` (Envoy: `Network::ListenerFilter`).
 import type { MetricRegistry } from "@tulle/telemetry";
 import type { TypedConfig } from "../../fields/typed-config.ts";
 import type { Place, Problems } from "../../fields/problems.ts";
@@ -16,8 +16,10 @@ export interface ListenerFilter {
   readonly name: string;
   /** Has nothing to ask of this connection: filter_disabled, or what a filter before it found. */
   isSkipped(connection: ConnectionInfo): boolean;
-  /** For one connection. */
-  inspector(connection: ConnectionInfo): Inspector;
+  /** Asks the kernel about the connection's descriptor, and needs no bytes; undefined for filters that read. */
+  readonly onAccept: ((connection: ConnectionInfo, descriptor: number) => void) | undefined;
+  /** For one connection; undefined for filters with `onAccept`. */
+  readonly inspector: ((connection: ConnectionInfo) => Inspector) | undefined;
 }
 
 /**

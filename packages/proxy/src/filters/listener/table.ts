@@ -3,11 +3,13 @@
 import { typeUrlPrefix } from "../../fields/typed-config.ts";
 import { httpInspectorRegistration } from "./http-inspector/http-inspector.ts";
 import type { ListenerFilterRegistration } from "./listener-filter.ts";
+import { originalDstRegistration } from "./original-dst/original-dst.ts";
 import { tlsInspectorRegistration } from "./tls-inspector/tls-inspector.ts";
 
 export const listenerFilters: readonly ListenerFilterRegistration[] = [
   tlsInspectorRegistration,
   httpInspectorRegistration,
+  originalDstRegistration,
 ];
 
 const byType = new Map(listenerFilters.flatMap((filter) => filter.types.map((type) => [typeUrlPrefix + type, filter])));

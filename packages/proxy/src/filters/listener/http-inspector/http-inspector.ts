@@ -110,6 +110,7 @@ export const httpInspectorRegistration: ListenerFilterRegistration = {
     return {
       name: build.name,
       isSkipped: (connection) => connection.transportProtocol !== "raw_buffer",
+      onAccept: undefined,
       inspector: (connection) => {
         const line = new RequestLineReader();
         return (data) => {

@@ -59,6 +59,7 @@ export const tlsInspectorRegistration: ListenerFilterRegistration = {
     return {
       name: build.name,
       isSkipped: () => false,
+      onAccept: undefined,
       inspector: (connection) => {
         const hello = new ClientHelloReader();
         return (data) =>
@@ -98,6 +99,7 @@ export const tlsInspectorRegistration: ListenerFilterRegistration = {
 export const protocolReader: ListenerFilter = {
   name: "protocol reader",
   isSkipped: () => false,
+  onAccept: undefined,
   inspector: (connection) => {
     const hello = new ClientHelloReader();
     return (data) => {

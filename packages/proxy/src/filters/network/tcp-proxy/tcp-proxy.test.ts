@@ -7,6 +7,7 @@ import { Logging, MetricRegistry } from "@tulle/telemetry";
 import type { Cluster } from "../../../cluster/cluster.ts";
 import { detachedScope } from "../../../fields/compile-scope.ts";
 import { DataPath } from "../../../worker/data-path.ts";
+import type { ListenerFilter } from "../../listener/listener-filter.ts";
 import type { NetworkFilter } from "../../../listener/network-filter.ts";
 import { handBuiltCluster, handBuiltListener } from "../../../testing/hand-built-runtime.ts";
 import { ManualClock } from "../../../testing/manual-clock.ts";
@@ -34,6 +35,13 @@ interface ProxyOptions extends Partial<TcpProxySettings> {
   /** The first bytes have been looked at before. */
   readonly inspects?: boolean;
 }
+
+const looks: ListenerFilter = {
+  name: "looks",
+  isSkipped: () => false,
+  onAccept: undefined,
+  inspector: () => () => "continue",
+};
 
 async function runTcpProxy(t: TestContext, cluster: Cluster, options: ProxyOptions = {}): Promise<Proxy> {
   const clock = new ManualClock();
@@ -71,7 +79,7 @@ async function runTcpProxy(t: TestContext, cluster: Cluster, options: ProxyOptio
   };
   const fault = await host.apply({
     ...listener,
-    listenerFilters: inspects ? [{ name: "looks", isSkipped: () => false, inspector: () => () => "continue" }] : [],
+    listenerFilters: inspects ? [looks] : [],
     filterChains: [{ ...chain!, networkFilters: [networkFilter] }],
     perConnectionBufferLimitBytes: bufferLimitBytes,
   });
