@@ -5,6 +5,8 @@ import { generateKeyPairSync } from "node:crypto";
 import http from "node:http";
 import type { AddressInfo } from "node:net";
 import { after, before, test } from "node:test";
+import { OwnPrograms } from "@tulle/capture";
+import { startProcess } from "../../../../tests/tools/processes.ts";
 import { fetchJwks } from "./fetch-jwks.ts";
 import { isFetchableAddress } from "./fetchable-address.ts";
 import { meshEndpoint } from "./mesh-endpoint.ts";
@@ -114,8 +116,11 @@ test("which hosts are Services of the mesh", () => {
   const endpoints = { byServicePort: new Map([[`${hostname}:80`, [endpoint]]]) };
   const find = (url: string): unknown => meshEndpoint(new URL(url), [service], endpoints);
   for (const host of [hostname, "issuer.auth", "issuer.auth.svc", `${hostname}.`]) {
-    assert.deepEqual(find(`http://${host}/keys`), { address: "10.0.0.1", port: 8080 }, host);
+    assert.deepEqual(find(`http://${host}/keys`), { address: "10.0.0.1", port: 8080, ofPod: true }, host);
   }
+  const byHand = { byServicePort: new Map([[`${hostname}:80`, [{ ...endpoint, workload: "" }]]]) };
+  const found = meshEndpoint(new URL(`http://${hostname}/keys`), [service], byHand);
+  assert.deepEqual(found, { address: "10.0.0.1", port: 8080 });
   const inMesh = { byServicePort: new Map([[`${hostname}:80`, [{ ...endpoint, tlsMode: "istio" as const }]]]) };
   assert.deepEqual(meshEndpoint(new URL(`http://${hostname}/keys`), [{ ...service, identities: ["id"] }], inMesh), {
     address: "10.0.0.1",
@@ -125,3 +130,27 @@ test("which hosts are Services of the mesh", () => {
   assert.equal(find(`http://${hostname}:81/keys`), "none");
   assert.equal(find("http://issuer/keys"), undefined);
 });
+
+// Only root starts another user's.
+if (process.getuid?.() === 0) {
+  test("another user at the address of a pod without a proxy gives no keys; behind an address written by hand he may", async () => {
+    const script = `
+process.setgroups([]); process.setgid(65534); process.setuid(65534);
+const server = require("node:http").createServer((request, response) => response.end(process.argv[1]));
+server.listen(0, "127.0.0.1", () => console.log("port " + server.address().port));
+`;
+    await using elsewhere = await startProcess("sleep", ["60"]);
+    await using program = await startProcess(process.execPath, ["-e", script, keySet], { name: "keys" });
+    const [, port] = await program.waitForOutput(/^port (\d+)$/m);
+    const endpoint = { address: "127.0.0.1", port: Number(port) };
+    const fetch = (ofPod: boolean): ReturnType<typeof fetchJwks> =>
+      fetchJwks({ url: "http://issuer.auth/keys", isDiscovery: false }, 10_000, {
+        resolve: () => (ofPod ? { ...endpoint, ofPod: true } : endpoint),
+        own: new OwnPrograms(elsewhere.pid),
+      });
+    assert.deepEqual(await fetch(false), { jwks: cleaned });
+    assert.deepEqual(await fetch(true), {
+      problem: `127.0.0.1:${port} is held by a program of user nobody (uid 65534), and not by the pod's own program`,
+    });
+  });
+}

@@ -3,10 +3,12 @@
 import { lookup } from "node:dns/promises";
 import type http from "node:http";
 import https from "node:https";
-import { isIP } from "node:net";
+import { isIP, type Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { connect as connectTls } from "node:tls";
+import { listeningSocket, OwnPrograms, type SocketEnd, takerOf } from "@tulle/capture";
 import { parseKeySet } from "@tulle/config";
+import { userName } from "@tulle/identity/own";
 import type { JwksLocation } from "../snapshot/mesh-snapshot.ts";
 import { isFetchableAddress } from "./fetchable-address.ts";
 import { connectInMesh, type MeshClient } from "./mesh-connection.ts";
@@ -20,6 +22,7 @@ const plainHttp = process.getBuiltinModule("node:http");
  * Key sets and discovery documents have a few kilobytes; a listener with a larger set would be a burden on every proxy.
  */
 const maxBodyBytes = 262_144;
+const ownPrograms = new OwnPrograms();
 
 export type FetchedJwks = { readonly jwks: string } | { readonly problem: string };
 
@@ -31,6 +34,8 @@ export interface MeshAccess {
   readonly resolve: ResolveMeshHost;
   /** Read for each connection anew; missing where the mesh has no authority. */
   readonly client?: (() => MeshClient) | undefined;
+  /** Whose answers are believed at a pod's address of this machine. */
+  readonly own?: OwnPrograms;
 }
 
 /** `timeoutMs` is for the whole: discovery, names, connections, bodies. Never rejects. */
@@ -84,10 +89,10 @@ async function fetchText(text: string, mesh: MeshAccess, signal: AbortSignal): P
   }
   const endpoint = await resolve(url, mesh.resolve, signal);
   const { meshTls } = endpoint;
-  if (meshTls === undefined || mesh.client === undefined) return request(url, endpoint, signal);
+  if (meshTls === undefined || mesh.client === undefined) return request(url, endpoint, signal, { own: mesh.own });
   const socket = await connectInMesh({ ...endpoint, meshTls }, mesh.client(), signal);
   try {
-    return await request(url, endpoint, signal, socket);
+    return await request(url, endpoint, signal, { within: socket });
   } finally {
     socket.destroy();
   }
@@ -114,13 +119,18 @@ function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> 
   return Promise.race([promise, aborted.promise]);
 }
 
+interface Connection {
+  /** A connection of the mesh, which carries the issuer's own TLS too where its URL is https. */
+  readonly within?: Duplex;
+  readonly own?: OwnPrograms | undefined;
+}
+
 /** Redirects are not followed: they would lead around the checks, and an issuer's URL is a constant. */
 function request(
   url: URL,
-  { address, port }: SocketEndpoint,
+  { address, port, ofPod }: SocketEndpoint,
   signal: AbortSignal,
-  /** A connection of the mesh, which carries the issuer's own TLS too where its URL is https. */
-  within?: Duplex,
+  { within, own = ownPrograms }: Connection,
 ): Promise<string> {
   const { promise, resolve: succeed, reject } = Promise.withResolvers<string>();
   const isTls = url.protocol === "https:";
@@ -145,9 +155,26 @@ function request(
     }
     readBody(response).then(succeed, reject);
   });
+  if (ofPod === true && within === undefined) refuseOthers(sent, { ip: address, port }, own);
   sent.on("error", reject);
   sent.end();
   return promise;
+}
+
+/**
+ * Of pods on this machine's loopback: while a pod's program starts again another user may have its address, and would
+ * say whose tokens are good. Nothing that it answers is read.
+ */
+function refuseOthers(sent: http.ClientRequest, host: SocketEnd, own: OwnPrograms): void {
+  if (!host.ip.startsWith("127.")) return;
+  const before = listeningSocket(host);
+  const look = ({ localAddress: ip = "", localPort: port = 0 }: Socket): void => {
+    const taker = takerOf(before, host, { ip, port });
+    if (own.areAt(taker)) return;
+    const who = typeof taker === "object" ? `a program of user ${userName(taker.uid)}` : "nobody any more";
+    sent.destroy(new Error(`${host.ip}:${host.port} is held by ${who}, and not by the pod's own program`));
+  };
+  sent.on("socket", (socket) => socket.once("connect", () => look(socket)));
 }
 
 async function readBody(response: http.IncomingMessage): Promise<string> {

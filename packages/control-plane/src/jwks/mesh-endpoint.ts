@@ -7,6 +7,8 @@ import { sniName } from "../names/resource-names.ts";
 export interface SocketEndpoint {
   readonly address: string;
   readonly port: number;
+  /** It is a pod's address. */
+  readonly ofPod?: true;
   /** Where a proxy of the mesh answers that takes mutual TLS. */
   readonly meshTls?: {
     readonly sni: string;
@@ -29,8 +31,8 @@ export function meshEndpoint(
   const port = url.port === "" ? (url.protocol === "https:" ? 443 : 80) : Number(url.port);
   const endpoint = endpoints.byServicePort.get(servicePortKey(service.hostname, port))?.[0];
   if (endpoint === undefined) return "none";
-  const { address, port: endpointPort, tlsMode } = endpoint;
-  if (tlsMode === undefined) return { address, port: endpointPort };
+  const { address, port: endpointPort, tlsMode, workload } = endpoint;
+  if (tlsMode === undefined) return { address, port: endpointPort, ...(workload === "" ? {} : { ofPod: true }) };
   const meshTls = { sni: sniName(service.hostname, port, undefined), identities: service.identities ?? [] };
   return { address, port: endpointPort, meshTls };
 }

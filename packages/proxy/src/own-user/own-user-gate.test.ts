@@ -4,8 +4,9 @@ import { spawnSync } from "node:child_process";
 import { once } from "node:events";
 import net from "node:net";
 import { test, type TestContext } from "node:test";
+import { isOfOwnUser } from "@tulle/capture";
 import { startProcess, waitFor } from "../../../../tests/tools/processes.ts";
-import { isOfOwnUser, OwnUserGate } from "./own-user-gate.ts";
+import { OwnUserGate } from "./own-user-gate.ts";
 
 const uid = process.getuid!();
 const nobodyUid = 65_534;

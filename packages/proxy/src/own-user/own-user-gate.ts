@@ -2,7 +2,7 @@
 // loopback, ports that speak in the workload's name ask this of each connection: 8 µs of CPU, however many connections
 // the machine has.
 import type { Socket } from "node:net";
-import { connectedSocket, type SocketOwner } from "@tulle/capture";
+import { connectedSocket, isOfOwnUser, type SocketOwner } from "@tulle/capture";
 import { type Logger, SeldomWarning } from "@tulle/telemetry";
 
 export class OwnUserGate {
@@ -19,16 +19,6 @@ export class OwnUserGate {
     this.#warning.tell("a program of another user was refused", { port });
     return false;
   }
-}
-
-/**
- * True for our own user and for root, which may do anything here. A socket that no process has is nobody's: who has
- * sent a request and closed at once is not told from anybody else. Systems that do not tell (they are not Linux) let
- * everybody pass; `tulle up` says so.
- */
-export function isOfOwnUser(owner: SocketOwner): boolean {
-  if (typeof owner === "object") return owner.uid === 0 || owner.uid === process.getuid?.();
-  return owner === "unknown";
 }
 
 /** The peer's socket is the one whose own end is our remote one. */

@@ -3,33 +3,21 @@
 // for each new connection (8 µs each), none for a request.
 import { BlockList, type Socket } from "node:net";
 import { TLSSocket } from "node:tls";
-import { familyOf, holdersOf, listeningSocket, listProcesses, takerOf } from "@tulle/capture";
-import type { OwnedSocket, SocketEnd, SocketOwner } from "@tulle/capture";
+import { listeningSocket, OwnPrograms, type SocketEnd, takerOf } from "@tulle/capture";
 import { type Logger, SeldomWarning } from "@tulle/telemetry";
-import { isOfOwnUser } from "./own-user-gate.ts";
 import { awaitVerification, verifiedEvent } from "../tls/ready-event.ts";
 
 /** The code of the error that ends such a connection. */
 export const otherUsersHost = "EOTHERUSER";
 
-/** To look through all processes costs tens of milliseconds, and others could make it necessary again and again. */
-const searchEveryMs = 100;
-const maxSearched = 256;
-const initProcess = 1;
-
 export class OwnUserHosts {
   readonly #range = new BlockList();
   readonly #warning: SeldomWarning;
-  /** By the cookies of sockets that processes were looked through for: whether one of ours has it. */
-  readonly #searched = new Map<bigint, boolean>();
-  #searchAtMs = 0;
+  readonly #own: OwnPrograms;
 
-  /** The process that has started all of the mesh here. */
-  readonly #starter: number;
-
-  /** `range` is written as `127.16.4.0/22`. */
+  /** `range` is written as `127.16.4.0/22`; `starter` is the process that has started all of the mesh here. */
   constructor(range: string, log: Pick<Logger, "warning">, starter = process.ppid) {
-    this.#starter = starter;
+    this.#own = new OwnPrograms(starter);
     const [network = "", bits = "32"] = range.split("/");
     this.#range.addSubnet(network, Number(bits));
     this.#warning = new SeldomWarning(log);
@@ -47,7 +35,7 @@ export class OwnUserHosts {
     socket.prependOnceListener("connect", () => {
       const { localAddress: ip = "", localPort: port = 0 } = socket;
       const taker = takerOf(before, host, { ip, port });
-      if (this.#isOurs(taker)) {
+      if (this.#own.areAt(taker)) {
         if (isPlain) socket.emit(verifiedEvent);
         return;
       }
@@ -61,24 +49,5 @@ export class OwnUserHosts {
       const error = new Error(`${who} answers at ${text}`);
       socket.destroy(Object.assign(error, { code: otherUsersHost }));
     });
-  }
-
-  #isOurs(owner: SocketOwner): boolean {
-    return isOfOwnUser(owner) || (typeof owner === "object" && process.getuid?.() === 0 && this.#isOfOurMesh(owner));
-  }
-
-  /**
-   * What root runs here may have gone over to another user, as a database does: what has started this process has
-   * started it too.
-   */
-  #isOfOurMesh({ inode, cookie }: OwnedSocket): boolean {
-    const known = this.#searched.get(cookie);
-    const nowMs = performance.now();
-    if (known !== undefined || nowMs < this.#searchAtMs || this.#starter === initProcess) return known ?? false;
-    this.#searchAtMs = nowMs + searchEveryMs;
-    const isOurs = holdersOf(inode, familyOf(this.#starter, listProcesses())).length > 0;
-    if (this.#searched.size >= maxSearched) this.#searched.clear();
-    this.#searched.set(cookie, isOurs);
-    return isOurs;
   }
 }
