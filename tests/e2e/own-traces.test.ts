@@ -12,22 +12,34 @@ import { Logging } from "@tulle/telemetry";
 import { listeningServer } from "../../packages/authorization-server/src/testing/listening-server.ts";
 import { testSecret } from "../../packages/authorization-server/src/testing/test-server.ts";
 import { ask, provenWorld, tokenOf } from "../../packages/control-plane/src/testing/proven-world.ts";
-import { type SeenSpan, TraceCollector } from "../../packages/proxy/src/testing/trace-collector.ts";
-import { waitFor } from "../tools/processes.ts";
+import {
+  type CollectorAnswer,
+  type SeenSpan,
+  TraceCollector,
+} from "../../packages/proxy/src/testing/trace-collector.ts";
+import { inTime, waitFor } from "../tools/processes.ts";
 import { temporaryFolder } from "../tools/temporary-folder.ts";
 
 const callersTrace = "0af7651916cd43dd8448eb211c80319c";
 const traceparent = `00-${callersTrace}-b7ad6b7169203331-01`;
 
-async function startCollector(protocol: "grpc" | "http/protobuf") {
+async function startCollector(protocol: "grpc" | "http/protobuf", answer: CollectorAnswer = "good") {
   const collector = new TraceCollector();
+  collector.answer = answer;
   const { grpcPort, httpPort } = await collector.start();
   const environment = {
     OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${protocol === "grpc" ? grpcPort : httpPort}`,
     OTEL_EXPORTER_OTLP_PROTOCOL: protocol,
     OTEL_EXPORTER_OTLP_HEADERS: "x-key=of-the-collector",
+    OTEL_BSP_SCHEDULE_DELAY: "20",
   };
-  return { collector, environment, [Symbol.dispose]: () => collector.close() };
+  /** The end of a server waits a second for them, and this machine may be slower. */
+  const untilTold = (count: number, name = ""): Promise<unknown> =>
+    waitFor(() => collector.spans.filter((span) => span.name.startsWith(name)).length >= count, {
+      what: `${count} spans ${name}`,
+      details: () => collector.spans.map((span) => span.name).join(" "),
+    });
+  return { collector, environment, untilTold, [Symbol.dispose]: () => collector.close() };
 }
 
 const childrenOf = (spans: readonly SeenSpan[], parent: SeenSpan | undefined): readonly string[] =>
@@ -72,6 +84,9 @@ for (const protocol of ["grpc", "http/protobuf"] as const) {
       await api.apply(resources[0]!);
       await waitFor(async () => !(await api.call(endpoints.pending, {})).pending, { what: "the change" });
       await askBySocket(running.socketPath, "/debug/syncz?secret=of-a-caller");
+      await started.untilTold(1, "change");
+      await started.untilTold(1, "PUT");
+      await started.untilTold(1, "GET /debug");
     } finally {
       await running.close();
     }
@@ -94,6 +109,7 @@ for (const protocol of ["grpc", "http/protobuf"] as const) {
     const world = await provenWorld(context, { environment: started.environment });
     await ask(world, { token: await tokenOf(world) });
     await ask(world, { token: "token-of-a-stranger" });
+    await started.untilTold(2, "sign");
     await world.running.close();
     const signing = started.collector.spans.filter(({ name }) => name === "sign certificate");
     assert.deepEqual(
@@ -104,6 +120,24 @@ for (const protocol of ["grpc", "http/protobuf"] as const) {
       ],
     );
     assert.doesNotMatch(JSON.stringify(started.collector.spans), /of-a-stranger/);
+  });
+
+  test(`both servers, ${protocol}: a collector that says nothing does not hold their end up`, async () => {
+    using started = await startCollector(protocol, "late");
+    // As long as a request may take: an end that waited for it would not come in this test's time.
+    const environment = { ...started.environment, OTEL_EXPORTER_OTLP_TIMEOUT: "3600000" };
+    const running = await runManifestControlPlane({
+      stateDirectory: path.join(temporaryFolder("tulle-own-traces-"), ".tulle"),
+      xdsAddress: { host: "127.0.0.1", port: 0 },
+      httpAddress: { host: "127.0.0.1", port: 0 },
+      logging: new Logging({ level: "off" }),
+      environment,
+    });
+    await askBySocket(running.socketPath, "/debug/syncz");
+    await inTime(running.close(), "the end of the control plane");
+    const server = await listeningServer([], environment);
+    await (await fetch(`${server.issuer}/no-such-page`)).text();
+    await inTime(Promise.resolve(server[Symbol.asyncDispose]()), "the end of the authorization server");
   });
 
   test(`authorization server, ${protocol}: requests join their callers', and tell no secret`, async () => {
@@ -131,6 +165,7 @@ for (const protocol of ["grpc", "http/protobuf"] as const) {
         });
         await answer.text();
       }
+      await started.untilTold(asked.length);
     }
     const told = collector.spans.map(({ name, kind, traceId, attributes }) => ({ name, kind, traceId, attributes }));
     assert.deepEqual(told, [

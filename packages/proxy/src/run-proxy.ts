@@ -55,6 +55,11 @@ export interface ProxyOptions {
   readonly ownUserRange?: string | undefined;
   /** How long connections of a removed listener, or of a proxy that drains, may go on (Envoy: --drain-time-s). */
   readonly drainTimeMs?: number;
+  /**
+   * How long spans, access logs and metrics of the last moments may hold up the end. Envoy waits for nothing, and loses
+   * them.
+   */
+  readonly lastBatchesMs?: number;
   /** Shown by `/server_info`. */
   readonly commandLineOptions?: Readonly<Record<string, string | number | boolean>>;
 }
@@ -99,6 +104,8 @@ const loggerNames = [
   "upstream",
 ] as const;
 
+const defaultLastBatchesMs = 1000;
+
 /** Envoy: --drain-time-s. */
 const defaultDrainTimeMs = 600_000;
 
@@ -108,7 +115,7 @@ export async function runProxy(options: ProxyOptions): Promise<RunningProxy> {
   const parts = makeParts(options, openLogging(options));
   const { bootstrap, targets, secrets, openStream, state, listenerHost, logging, metrics } = parts;
   const begun: BegunParts = {};
-  const { ended, close } = ending(parts, begun);
+  const { ended, close } = ending(parts, begun, options.lastBatchesMs ?? defaultLastBatchesMs);
   const drain = (graceMs: number): Promise<void> => {
     state.drain();
     return listenerHost.drain(graceMs).finally(() => (parts.exporters.flush(), void parts.sinks.flush()));
@@ -231,6 +238,7 @@ interface BegunParts {
 function ending(
   parts: ProxyParts,
   begun: BegunParts,
+  lastBatchesMs: number,
 ): { readonly ended: Promise<number>; readonly close: () => Promise<void> } {
   const { accessLogs, listenerHost, exporters, secrets, overload, sinks, targets } = parts;
   const { promise: ended, resolve: end } = Promise.withResolvers<number>();
@@ -238,10 +246,10 @@ function ending(
   const closeAll = async (): Promise<void> => {
     begun.subscriber?.close();
     overload.stop();
-    sinks[Symbol.dispose]();
     begun.statics?.close();
     secrets.close();
     await listenerHost.stop();
+    await atMost(lastBatchesMs, Promise.all([exporters.finish(), sinks.finish()]));
     targets.owner.stopClusters();
     await begun.admin?.close();
     exporters.close();
@@ -249,6 +257,13 @@ function ending(
     end(0);
   };
   return { ended, close: () => (closing ??= closeAll()) };
+}
+
+async function atMost(limitMs: number, work: Promise<unknown>): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const timer = setTimeout(resolve, limitMs);
+  await Promise.race([work, promise]);
+  clearTimeout(timer);
 }
 
 /** What is compiled leads to the slots of this proxy. */

@@ -68,7 +68,7 @@ export class OpenTelemetrySink {
   readonly #clock: Clock;
   readonly #told = new WeakMap<Series, Told>();
   readonly #writer = new ProtobufWriter();
-  #isFlushing = false;
+  #flushing: Promise<void> | undefined = undefined;
   #lastMs: number;
 
   constructor(settings: StatSinkSettings, stats: StatSinkStats, metrics: MetricRegistry, dataPath: DataPath) {
@@ -82,16 +82,18 @@ export class OpenTelemetrySink {
 
   /** Resolves when all has been told, or could not be; at once while the last time is not over. */
   async flush(): Promise<void> {
-    if (this.#isFlushing) {
+    if (this.#flushing !== undefined) {
       this.#stats.skipped.increment();
       return;
     }
-    this.#isFlushing = true;
-    try {
-      await this.#flush(this.#clock.wallMs());
-    } finally {
-      this.#isFlushing = false;
-    }
+    this.#flushing = this.#flush(this.#clock.wallMs()).finally(() => (this.#flushing = undefined));
+    await this.#flushing;
+  }
+
+  /** As `flush`, behind the time before, if that is not over. */
+  async finish(): Promise<void> {
+    await this.#flushing;
+    await this.flush();
   }
 
   async #flush(atMs: number): Promise<void> {

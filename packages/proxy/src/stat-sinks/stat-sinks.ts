@@ -45,6 +45,13 @@ export class StatSinks implements Disposable {
     await Promise.all(this.#sinks.map((sink) => sink.flush()));
   }
 
+  /** Before the end of the process: nothing is told after it. */
+  async finish(): Promise<void> {
+    this[Symbol.dispose]();
+    this.#serverStats.take();
+    await Promise.all(this.#sinks.map((sink) => sink.finish()));
+  }
+
   #arm(): void {
     const { dataPath, bootstrap } = this.#options;
     this.#timer = dataPath.clock.setTimer(() => {

@@ -152,6 +152,14 @@ for (const protocol of ["grpc", "http"] as const) {
     });
   }
 
+  test(`${protocol}: at the end what waits follows what is under way`, async (t) => {
+    const { collector, exporter, sent } = await startExporter(t, protocol, { batchItems: 2 });
+    for (const name of numbers(0, 3)) exporter.add(item(name));
+    await exporter.finish();
+    assert.deepEqual([sent.value, collector.requests.length], [3, 2]);
+    await exporter.finish();
+  });
+
   test(`${protocol}: a cluster that is not there`, async (t) => {
     const { exporter, dropped, outcomes } = await startExporter(t, protocol, { batchItems: 1 }, false);
     exporter.add(item("0"));

@@ -83,6 +83,8 @@ export class BatchExporter {
   readonly #items = new ProtobufWriter();
   #itemCount = 0;
   #isSending = false;
+  /** Who waits until nothing is left. */
+  #onFinished: (() => void) | undefined = undefined;
   readonly #timer = new CallbackTimer(() => this.#onTimer());
   /** Undefined where each batch is a request. */
   readonly streamSender: GrpcStreamSender | undefined;
@@ -125,7 +127,22 @@ export class BatchExporter {
     this.#send(body, count, this.#dataPath);
   }
 
+  /**
+   * Sends what there is, behind what is under way, and resolves when nothing is left: each batch was taken, or lost. A
+   * call that batches went by is over then. Whoever asks says how long that may take.
+   */
+  async finish(): Promise<void> {
+    if (this.#isSending || this.#itemCount > 0) {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      this.#onFinished = resolve;
+      this.flush();
+      await promise;
+    }
+    await this.streamSender?.finish();
+  }
+
   #isDue(): boolean {
+    if (this.#onFinished !== undefined && this.#itemCount > 0) return true;
     const { batchItems, maxBytes, batchBytes = maxBytes / 2 } = this.#settings.limits;
     return this.#itemCount >= batchItems || this.#items.length > batchBytes;
   }
@@ -148,6 +165,7 @@ export class BatchExporter {
       const { timers, turn } = this.#dataPath!;
       timers.arm(this.#timer, this.#settings.limits.flushIntervalMs, turn.nowMs);
     }
+    if (!this.#isSending) this.#onFinished?.();
   }
 
   #send(body: Buffer, count: number, dataPath: DataPath): void {
@@ -223,9 +241,14 @@ export class BatchExporters {
     return made;
   }
 
-  /** Before the end of the process: nobody waits for the five seconds. */
+  /** Once a listener has drained: nobody waits for the five seconds. */
   flush(): void {
     for (const exporter of this.#byKey.values()) exporter.deref()?.flush();
+  }
+
+  /** Before the end of the process: as `BatchExporter.finish`, of all. */
+  async finish(): Promise<void> {
+    await Promise.all(Array.from(this.#byKey.values(), async (exporter) => exporter.deref()?.finish()));
   }
 
   /** Ends the calls that batches went by. */

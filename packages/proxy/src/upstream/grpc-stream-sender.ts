@@ -61,6 +61,8 @@ export class GrpcStreamSender {
   #batch: Batch | undefined = undefined;
   /** Written, the oldest first, and not yet counted. */
   readonly #written: Batch[] = [];
+  /** Who waits for the end of the call, after `finish`. */
+  #onFinished: (() => void) | undefined = undefined;
   #failures = 0;
   #notBeforeMs = -Infinity;
   readonly #waitTimer = new CallbackTimer(() => this.#start());
@@ -88,6 +90,15 @@ export class GrpcStreamSender {
   /** Ends the call as one that has said all. */
   close(): void {
     this.#stream?.end();
+  }
+
+  /** As `close`; resolves when the server, which reads all before it, has ended the call. */
+  async finish(): Promise<void> {
+    if (this.#state !== "open") return;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#onFinished = resolve;
+    this.close();
+    await promise;
   }
 
   #start(): void {
@@ -158,6 +169,11 @@ export class GrpcStreamSender {
     timers.disarm(this.#settleTimer);
     this.#notBeforeMs = turn.nowMs + backOffMs(waits, this.#failures, random);
     this.#failures += 1;
+    if (this.#onFinished !== undefined) {
+      for (const { events } of lost) events.onOutcome("sent");
+      this.#onFinished();
+      return;
+    }
     if (lost.length > 0) this.#trouble.begin("access logs are lost", { cluster: cluster.name, reason });
     for (const { events } of lost) events.onOutcome("failed");
     waiting?.events.onReady();

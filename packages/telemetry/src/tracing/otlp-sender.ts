@@ -9,6 +9,7 @@ const maxResponseBytes = 64 * 1024;
 
 export class OtlpSender {
   readonly #settings: TracingSettings;
+  readonly #closed = new AbortController();
   #session: ClientHttp2Session | undefined;
 
   constructor(settings: TracingSettings) {
@@ -16,11 +17,14 @@ export class OtlpSender {
   }
 
   /** Whether the collector took it. There is no second try. */
-  send(body: Buffer): Promise<boolean> {
+  async send(body: Buffer): Promise<boolean> {
+    if (this.#closed.signal.aborted) return false;
     return this.#settings.protocol === "grpc" ? this.#sendGrpc(body) : this.#sendHttp(body);
   }
 
+  /** Gives up the request under way, too. */
   close(): void {
+    this.#closed.abort();
     this.#session?.destroy();
   }
 
@@ -31,7 +35,7 @@ export class OtlpSender {
     const sent = request(endpoint, {
       method: "POST",
       headers: { ...headers, "content-type": "application/x-protobuf", "content-length": body.length },
-      signal: AbortSignal.timeout(timeoutMs),
+      signal: AbortSignal.any([this.#closed.signal, AbortSignal.timeout(timeoutMs)]),
       ...(rootsPem === undefined ? {} : { ca: rootsPem }),
     });
     sent.on("error", () => resolve(false));

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import http from "node:http";
 import http2 from "node:http2";
-import type { AddressInfo } from "node:net";
+import net, { type AddressInfo } from "node:net";
 import { test, type TestContext } from "node:test";
 import { Counter } from "../metric.ts";
 import { defaultTracerLimits, ProcessTracer } from "./process-tracer.ts";
@@ -20,7 +20,7 @@ function tracerOf(environment: Environment, limits = {}) {
   return { tracer, counts };
 }
 
-async function endpointOf(t: TestContext, server: http.Server | http2.Http2Server): Promise<Environment> {
+async function endpointOf(t: TestContext, server: net.Server): Promise<Environment> {
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
   t.after(() => void server.close());
@@ -107,6 +107,20 @@ for (const { name, answer, environment, expected } of grpcAnswers) {
 }
 
 for (const protocol of [{}, overGrpc]) {
+  test(`a collector that says nothing does not hold the end up ${JSON.stringify(protocol)}`, async (t) => {
+    const server = net.createServer();
+    const sockets: net.Socket[] = [];
+    server.on("connection", (socket) => sockets.push(socket.on("error", () => undefined)));
+    const patient = { ...(await endpointOf(t, server)), ...protocol, OTEL_EXPORTER_OTLP_TIMEOUT: "3600000" };
+    const { tracer, counts } = tracerOf(patient, { closeMs: 50 });
+    tracer.start("under way")?.end();
+    void tracer.flush();
+    tracer.start("behind it")?.end();
+    await tracer.close();
+    assert.deepEqual(counts(), [0, 2]);
+    for (const socket of sockets) socket.destroy();
+  });
+
   test(`nobody listens ${JSON.stringify(protocol)}: what is more than the limit is dropped at once`, async (t) => {
     const server = http.createServer();
     const environment = await endpointOf(t, server);

@@ -14,7 +14,8 @@ export interface TracerLimits {
   readonly maxBytes: number;
   /** Of a name or a value; more is cut off. */
   readonly maxTextCharacters: number;
-  readonly flushIntervalMs: number;
+  /** What the last spans may hold up the end of the process; they are dropped then. */
+  readonly closeMs: number;
 }
 
 /** OpenTelemetry's of its batch processor, and bytes of our own. */
@@ -22,7 +23,7 @@ export const defaultTracerLimits: TracerLimits = {
   maxSpans: 2048,
   maxBytes: 2 * 1024 * 1024,
   maxTextCharacters: 512,
-  flushIntervalMs: 5000,
+  closeMs: 1000,
 };
 
 export interface TracerStats {
@@ -94,7 +95,7 @@ export class ProcessTracer {
     attributes: SpanAttributes,
     error?: string,
   ): void {
-    const { maxSpans, maxBytes, maxTextCharacters, flushIntervalMs } = this.#limits;
+    const { maxSpans, maxBytes, maxTextCharacters } = this.#limits;
     if (this.#count >= maxSpans || this.#spans.length >= maxBytes) {
       this.#stats.dropped.increment();
       return;
@@ -122,7 +123,7 @@ export class ProcessTracer {
     writer.end(span);
     this.#count += 1;
     if (this.#count >= maxSpans / 4) void this.flush();
-    else this.#timer ??= setTimeout(() => void this.flush(), flushIntervalMs).unref();
+    else this.#timer ??= setTimeout(() => void this.flush(), this.#settings.flushIntervalMs).unref();
   }
 
   /** Sends what there is; what comes while a request is under way follows it. */
@@ -142,9 +143,11 @@ export class ProcessTracer {
     await this.#sending;
   }
 
-  /** Sends the rest: as long as the request under way, and one more, may take. */
+  /** Sends the rest, within `closeMs`. */
   async close(): Promise<void> {
+    const timer = setTimeout(() => this.#sender.close(), this.#limits.closeMs);
     await this.flush();
+    clearTimeout(timer);
     this.#sender.close();
   }
 }

@@ -11,6 +11,8 @@ export interface TracingSettings {
   readonly headers: Readonly<Record<string, string>>;
   readonly resource: Readonly<Record<string, string>>;
   readonly timeoutMs: number;
+  /** How long a span waits for others. */
+  readonly flushIntervalMs: number;
   /** Roots that the endpoint's certificate is judged by, in PEM; those of Node when missing. */
   readonly rootsPem?: string;
   readonly sampler: Sampler;
@@ -30,7 +32,9 @@ export interface TracingEnvironment {
   readonly problems: readonly string[];
 }
 
+/** OpenTelemetry's. */
 const defaultTimeoutMs = 10_000;
+const defaultFlushIntervalMs = 5000;
 
 const samplers: Readonly<Record<string, { readonly isParentBased: boolean; readonly ratio: number | "argument" }>> = {
   always_on: { isParentBased: false, ratio: 1 },
@@ -71,7 +75,13 @@ export function tracingEnvironment(environment: Environment, defaultServiceName:
     endpoint,
     headers: headersOf(read(environment, "HEADERS"), problems),
     resource,
-    timeoutMs: timeout(read(environment, "TIMEOUT"), problems),
+    timeoutMs: milliseconds(read(environment, "TIMEOUT"), "OTEL_EXPORTER_OTLP_TIMEOUT", defaultTimeoutMs, problems),
+    flushIntervalMs: milliseconds(
+      environment["OTEL_BSP_SCHEDULE_DELAY"] || undefined,
+      "OTEL_BSP_SCHEDULE_DELAY",
+      defaultFlushIntervalMs,
+      problems,
+    ),
     ...(rootsPem === undefined ? {} : { rootsPem }),
     sampler: samplerOf(environment, problems),
   };
@@ -88,12 +98,12 @@ function roots(file: string | undefined, problems: string[]): string | undefined
   }
 }
 
-function timeout(text: string | undefined, problems: string[]): number {
-  if (text === undefined) return defaultTimeoutMs;
-  const timeoutMs = Number(text);
-  if (Number.isSafeInteger(timeoutMs) && timeoutMs > 0 && timeoutMs < 2 ** 31) return timeoutMs;
-  problems.push("OTEL_EXPORTER_OTLP_TIMEOUT is not a number of milliseconds");
-  return defaultTimeoutMs;
+function milliseconds(text: string | undefined, name: string, fallback: number, problems: string[]): number {
+  if (text === undefined) return fallback;
+  const value = Number(text);
+  if (Number.isSafeInteger(value) && value > 0 && value < 2 ** 31) return value;
+  problems.push(`${name} is not a number of milliseconds`);
+  return fallback;
 }
 
 function samplerOf(environment: Environment, problems: string[]): Sampler {
