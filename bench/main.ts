@@ -49,13 +49,13 @@ const scenarios: readonly Scenario[] = [
     name: "tracing",
     summary: "what logs, metrics and traces add to a request of HTTP/1.1, one core",
     run: measureObservability,
-    isCompared: false,
+    isCompared: true,
   },
   {
     name: "tracing-steady",
     summary: "the same at 6,400 requests a second, a fifth of full load or less",
     run: measureSteadyObservability,
-    isCompared: false,
+    isCompared: true,
   },
   {
     name: "mtls",

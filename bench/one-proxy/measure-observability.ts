@@ -2,10 +2,10 @@
 // of traces. A stock Envoy has no metrics of Istio's.
 import { markdownTable } from "../measure/markdown-table.ts";
 import { median } from "../measure/median.ts";
-import type { ScenarioOptions, ScenarioResult } from "../scenario.ts";
+import type { CpuRow, ScenarioOptions, ScenarioResult } from "../scenario.ts";
 import type { Observed } from "./bootstrap.ts";
 import { envoyAndTulle } from "./contestants.ts";
-import { type Measured, type Round, runWork } from "./run-work.ts";
+import { cpuRows, type Measured, type Round, runWork } from "./run-work.ts";
 import { http1Request, type Work } from "./work.ts";
 
 /** At a rate that all can keep: beside a proxy that has little to do caches are colder, and requests come singly. */
@@ -31,6 +31,7 @@ export function measureSteadyObservability(options: ScenarioOptions): Promise<Sc
 async function measureSteps(work: Work, options: ScenarioOptions): Promise<ScenarioResult> {
   const wanted = envoyAndTulle(options.trees).filter(({ name }) => options.proxies?.includes(name) ?? true);
   const names = wanted.map(({ name }) => name);
+  if (options.atOnce) return compareSteps(work, names, options);
   // All in one run, one after the other: what is compared is a few microseconds.
   const all = steps.flatMap((step) =>
     envoyAndTulle(options.trees, step)
@@ -39,6 +40,16 @@ async function measureSteps(work: Work, options: ScenarioOptions): Promise<Scena
   );
   const measured = await runWork(work, enoughWarmth, options, all);
   return { markdown: table(names, measured), data: { seconds: options.seconds, measured } };
+}
+
+/** For `--compare`: who is loaded at the same time does the same work. */
+async function compareSteps(work: Work, names: readonly string[], options: ScenarioOptions): Promise<ScenarioResult> {
+  const cpu: CpuRow[] = [];
+  for (const step of steps) {
+    const both = envoyAndTulle(options.trees, step).filter(({ name }) => names.includes(name));
+    cpu.push(...cpuRows(step.title, await runWork(work, enoughWarmth, options, both)));
+  }
+  return { markdown: "", data: { seconds: options.seconds }, cpu };
 }
 
 /**

@@ -15,6 +15,7 @@ import type { BatchExporter } from "../upstream/batch-exporter.ts";
 import { ActiveSpan, type SpanHead, type SpanKind } from "./active-span.ts";
 import type { StreamInfo } from "../http/stream-info.ts";
 import type { Sampler } from "./samplers.ts";
+import { ShortAttributes } from "./short-attributes.ts";
 import { spanText } from "./span-text.ts";
 import type { Tracer } from "./tracer.ts";
 
@@ -53,6 +54,7 @@ export class OtlpTracer implements Tracer {
   readonly #sampler: Sampler | undefined;
   /** One span at a time is written. */
   readonly #writer = new ProtobufWriter();
+  readonly #attributes = new ShortAttributes(this.#writer, fields.attributes);
   #start = 0;
   #isClient = false;
 
@@ -102,11 +104,11 @@ export class OtlpTracer implements Tracer {
 
   tag(key: string, value: string): void {
     const told = key === "http.method" && !knownMethods.has(value) ? "_OTHER" : value;
-    if (this.#writer.asciiPair(fields.attributes, key, told)) return;
-    writeAttribute(this.#writer, fields.attributes, key, spanText(told));
+    this.#attributes.add(key, told);
   }
 
   typedTag(key: string, value: bigint | number | boolean): void {
+    this.#attributes.flush();
     const writer = this.#writer;
     const start = writer.begin(fields.attributes);
     writer.text(1, key);
@@ -119,6 +121,7 @@ export class OtlpTracer implements Tracer {
   }
 
   event(timeMs: number, name: string, attributes: readonly (readonly [string, string])[]): void {
+    this.#attributes.flush();
     const writer = this.#writer;
     const start = writer.begin(fields.events);
     writer.timeMs(1, timeMs);
@@ -128,6 +131,7 @@ export class OtlpTracer implements Tracer {
   }
 
   end(status: number, grpcStatus: number | undefined): void {
+    this.#attributes.flush();
     const writer = this.#writer;
     if (this.#isFault(status, grpcStatus)) {
       const start = writer.begin(fields.status);

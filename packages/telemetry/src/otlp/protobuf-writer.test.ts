@@ -31,7 +31,9 @@ const cases: readonly {
   { name: "text", write: (w) => w.text(2, "testing"), expected: "120774657374696e67" },
   { name: "text that is not ASCII", write: (w) => w.text(2, "é😀"), expected: "1206c3a9f09f9880" },
   { name: "half a character", write: (w) => w.text(2, "\ud800"), expected: "1203efbfbd" },
-  { name: "hexadecimal digits", write: (w) => w.hex(1, "00ff"), expected: "0a0200ff" },
+  { name: "hexadecimal digits", write: (w) => w.hex(1, "0123456789abcdef"), expected: "0a080123456789abcdef" },
+  { name: "what is encoded already", write: (w) => assert.ok(w.rawAscii("\n\u0001a")), expected: "0a0161" },
+  { name: "what is not ASCII", write: (w) => assert.ok(!w.rawAscii("\n\u0001é")), expected: "" },
   { name: "bytes", write: (w) => w.bytes(1, Uint8Array.of(1, 2)), expected: "0a020102" },
   {
     name: "a time in nanoseconds",
