@@ -5,6 +5,9 @@ export interface CommandOptions {
   readonly cwd?: string;
   readonly env?: NodeJS.ProcessEnv;
   readonly timeoutMs?: number;
+  /** Another user and group to run as, which root may choose. */
+  readonly uid?: number;
+  readonly gid?: number;
 }
 
 export interface CommandResult {
@@ -26,6 +29,7 @@ export function runCommand(
   const child = spawn(command, args, {
     cwd: options.cwd,
     env: options.env ?? process.env,
+    ...(options.uid === undefined ? {} : { uid: options.uid, gid: options.gid }),
     stdio: ["ignore", "pipe", "pipe"],
     timeout: options.timeoutMs ?? 60_000,
     killSignal: "SIGKILL",

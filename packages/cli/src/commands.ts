@@ -91,5 +91,11 @@ export const commands: readonly CommandRow[] = [
     summary: "run a proxy on an Envoy bootstrap document",
     load: () => import("./commands/proxy.ts"),
   },
+  {
+    name: "capture",
+    group: processes,
+    summary: "lead a pod's connections through its proxy",
+    load: () => import("./commands/capture/capture.ts"),
+  },
   { name: "version", group: other, summary: "print the version", load: () => import("./commands/version.ts") },
 ];

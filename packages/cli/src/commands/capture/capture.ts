@@ -1,0 +1,31 @@
+// `tulle capture`: leads a pod's or machine's connections through its proxy without the programs' knowledge. One file a
+// sub-command.
+import type { Command } from "commander";
+import { installedRules, removeCapture } from "@tulle/capture";
+import type { CommandContext } from "../../command/command-module.ts";
+import { CommandFailure } from "../../command/command-failure.ts";
+import { addExamples } from "../../command/command-options.ts";
+import { registerInstall } from "./capture-install.ts";
+import { withCaptureFailures } from "./capture-failures.ts";
+
+export function register(command: Command, context: CommandContext): void {
+  const add = (name: string, summary: string): Command => command.command(name).description(summary);
+  registerInstall(add("install", "Make the rules, in the place of older ones, or none where one fails."), context);
+  add("remove", "Take the rules out. Programs then connect directly.").action(() =>
+    withCaptureFailures(() => removeCapture()),
+  );
+  add("show", "Print the rules that the kernel has.").action(async () => {
+    const rules = await withCaptureFailures(() => installedRules());
+    if (rules === undefined) {
+      throw new CommandFailure("nothing is captured in this network namespace", {
+        hint: "Make the rules: tulle capture install",
+      });
+    }
+    context.stdout(rules);
+  });
+  addExamples(command, [
+    ["tulle capture install --dry-run", "see the rules, and why each is there"],
+    ["tulle capture install -d 22,15020,15021,15090", "on a machine that is reached by SSH"],
+    ["tulle capture remove", "connect directly again"],
+  ]);
+}
