@@ -1,11 +1,12 @@
-// A collector of spans, log records and metrics for tests: OTLP over gRPC and over HTTP, Zipkin's JSON. It keeps what
-// it was sent, and answers as a test says.
+// A collector of spans, log records and metrics for tests: OTLP over gRPC and over HTTP, Zipkin's JSON and protobuf. It
+// keeps what it was sent, and answers as a test says.
 import http from "node:http";
 import http2 from "node:http2";
 import type { AddressInfo } from "node:net";
 import type { Writable } from "node:stream";
 import { fromBinary, toJson } from "@bufbuild/protobuf";
 import { ExportTraceServiceRequestSchema } from "@tulle/xds/opentelemetry/proto/collector/trace/v1/trace_service_pb";
+import { type ByteOrder, decodeZipkinSpans, type ZipkinSpan } from "./zipkin-decoder.ts";
 
 export interface SeenSpan {
   readonly name: string;
@@ -66,18 +67,6 @@ interface OtlpRequest {
   }[];
 }
 
-interface ZipkinSpan {
-  readonly traceId: string;
-  readonly id: string;
-  readonly parentId?: string;
-  readonly name: string;
-  readonly kind: string;
-  readonly shared?: boolean;
-  readonly tags?: Readonly<Record<string, string>>;
-  readonly annotations?: readonly { readonly value: string }[];
-  readonly localEndpoint?: { readonly serviceName?: string };
-}
-
 export class TraceCollector {
   readonly spans: SeenSpan[] = [];
   /** Requests with log records, as they came. */
@@ -90,6 +79,12 @@ export class TraceCollector {
   readonly #http = http.createServer();
   readonly #grpc = http2.createServer();
   readonly #sessions = new Set<http2.ServerHttp2Session>();
+  readonly #zipkinIds: ByteOrder;
+
+  /** In which order Zipkin's protobuf brings the bytes of a span's id. */
+  constructor(zipkinIds: ByteOrder = "as sent") {
+    this.#zipkinIds = zipkinIds;
+  }
 
   async start(): Promise<{ readonly httpPort: number; readonly grpcPort: number }> {
     // A proxy that uses a connection just as it is closed loses what it sends.
@@ -130,6 +125,9 @@ export class TraceCollector {
     }
     if (request.headers["content-type"] === "application/json") {
       this.spans.push(...(JSON.parse(body.toString()) as ZipkinSpan[]).map((span) => spanOfZipkin(span, headers)));
+    } else if (request.url?.startsWith("/api/v2/spans") === true) {
+      const spans = decodeZipkinSpans(body, this.#zipkinIds);
+      this.spans.push(...spans.map((span) => spanOfZipkin(span, headers)));
     } else if (request.headers["content-type"] === "application/x-protobuf") this.#take(headers, body);
     if (this.answer === "garbage") return void request.socket.end("HTTP/9.9 what\r\n\r\n");
     response.writeHead(this.answer === "good" ? 202 : 503).end();

@@ -84,7 +84,7 @@ export async function startTracingStage(
   routes: readonly object[],
   clustersOf: (side: "ours" | "envoys") => readonly object[] = () => [],
 ): Promise<TracingStage> {
-  const collectors = { ours: new TraceCollector(), envoys: new TraceCollector() };
+  const collectors = { ours: new TraceCollector(), envoys: new TraceCollector("turned around") };
   const ports = { ours: await collectors.ours.start(), envoys: await collectors.envoys.start() };
   const seen = new Map<string, Record<string, string>[]>();
   const server = http.createServer((request, response) => answer(request, response, seen));

@@ -32,7 +32,10 @@ import type { RequestIdRules } from "./sampling.ts";
 import { openTelemetryMessage, requestIdMessage, zipkinMessage } from "./tracing-fields.ts";
 import { TracingObserver } from "./tracing-observer.ts";
 import type { Tracer } from "./tracer.ts";
-import { ZipkinTracer, zipkinEnvelope } from "./zipkin-tracer.ts";
+import type { ZipkinFormat } from "./zipkin-format.ts";
+import { ZipkinJson } from "./zipkin-json.ts";
+import { ZipkinProtobuf } from "./zipkin-protobuf.ts";
+import { ZipkinTracer } from "./zipkin-tracer.ts";
 
 /** What of a listener's build tracing needs. */
 interface TracingBuild {
@@ -227,36 +230,50 @@ function resourceOf(
 
 function compileZipkin(message: ZipkinConfig, build: TracingBuild, place: Place): Tracer | undefined {
   const { scope, problems } = build;
-  const collector = zipkinCollector(message, build, place);
+  const makeFormat = zipkinFormats[message.collectorEndpointVersion];
+  if (makeFormat === undefined) {
+    problems.error(place.field("collector_endpoint_version"), "HTTP_JSON and HTTP_PROTO are supported");
+    return undefined;
+  }
+  const format = makeFormat(scope.node.cluster);
+  const collector = zipkinCollector(message, format.contentType, build, place);
   if (collector === undefined) return undefined;
   build.clusterNames.add(collector.cluster.name);
-  if (message.collectorEndpointVersion !== EndpointVersion.HTTP_JSON) {
-    problems.error(place.field("collector_endpoint_version"), "only HTTP_JSON is supported");
-  }
   const exporter = scope.exporters.get(JSON.stringify(["zipkin", keyOf(collector)]), () => ({
     collector,
     limits: { ...defaultExportLimits, batchItems: zipkinBatchItems },
-    envelope: zipkinEnvelope,
+    envelope: (items) => format.envelope(items),
     stats: zipkinStats(scope.metrics),
   }));
-  return new ZipkinTracer(exporter, {
-    serviceName: scope.node.cluster,
+  const settings = {
     has128BitIds: message.traceId128bit,
     sharesSpans: message.sharedSpanContext ?? true,
     knowsTraceParent: message.traceContextOption === ContextOption.USE_B3_WITH_W3C_PROPAGATION,
-  });
+  };
+  return new ZipkinTracer(exporter, settings, format);
 }
+
+/** By the name of the service, node.cluster of the bootstrap. Their content types tell exporters apart. */
+const zipkinFormats: Readonly<Partial<Record<EndpointVersion, (serviceName: string) => ZipkinFormat>>> = {
+  [EndpointVersion.HTTP_JSON]: (serviceName) => new ZipkinJson(serviceName),
+  [EndpointVersion.HTTP_PROTO]: (serviceName) => new ZipkinProtobuf(serviceName),
+};
 
 /** Envoy: tracing.zipkin.min_flush_spans. */
 const zipkinBatchItems = 5;
 const zipkinTimeoutMs = 5000;
 
-function zipkinCollector(message: ZipkinConfig, build: TracingBuild, place: Place): HttpCollector | undefined {
+function zipkinCollector(
+  message: ZipkinConfig,
+  contentType: string,
+  build: TracingBuild,
+  place: Place,
+): HttpCollector | undefined {
   const { collectorService, collectorCluster, collectorEndpoint, collectorHostname } = message;
   if (collectorService !== undefined) {
     return compileHttpCollector(
       collectorService,
-      "application/json",
+      contentType,
       build.scope,
       place.field("collector_service"),
       build.problems,
@@ -272,7 +289,7 @@ function zipkinCollector(message: ZipkinConfig, build: TracingBuild, place: Plac
     scheme: "http",
     authority: collectorHostname === "" ? collectorCluster : collectorHostname,
     path: collectorEndpoint,
-    headers: [["content-type", "application/json"]],
+    headers: [["content-type", contentType]],
     timeoutMs: zipkinTimeoutMs,
   };
 }

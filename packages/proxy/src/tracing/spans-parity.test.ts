@@ -43,6 +43,7 @@ const noReason = {
   },
 };
 const otel = openTelemetry();
+const overProtobuf = { collector_endpoint_version: "HTTP_PROTO" };
 const listeners: readonly TracedListener[] = [
   { name: "in", direction: "INBOUND", tracing: { provider: otel } },
   { name: "out", direction: "OUTBOUND", tracing: { provider: otel } },
@@ -80,6 +81,12 @@ const listeners: readonly TracedListener[] = [
     name: "zspawn",
     direction: "INBOUND",
     tracing: { provider: zipkin({ trace_context_option: "USE_B3_WITH_W3C_PROPAGATION" }), spawn_upstream_span: true },
+  },
+  { name: "zproto", direction: "INBOUND", tracing: { provider: zipkin(overProtobuf), verbose: true } },
+  {
+    name: "zprotoout",
+    direction: "OUTBOUND",
+    tracing: { provider: zipkin({ ...overProtobuf, trace_id_128bit: true }), spawn_upstream_span: true },
   },
   { name: "znone", direction: "INBOUND", tracing: { provider: zipkin({ shared_span_context: false }), ...noRandom } },
 ];
@@ -327,6 +334,13 @@ const rows: readonly Row[] = [
     "x-b3-sampled": "1",
   }),
   row("Zipkin: W3C in", "zspawn", "/ok", 2, { traceparent: parent(31), tracestate: "a=1" }),
+  row("Zipkin: protobuf", "zproto", "/ok"),
+  row("Zipkin: protobuf, of a parent", "zproto", "/status/503", 1, { b3: `${trace(33)}-${span(33)}-1-${span(34)}` }),
+  row("Zipkin: protobuf, a decorator", "zproto", "/op"),
+  row("Zipkin: protobuf, from the client's side with spans of tries", "zprotoout", "/ok", 2),
+  row("Zipkin: protobuf, names beyond ASCII", "zproto", "/ok?%C3%A9", 1, {
+    "x-envoy-decorator-operation": "\u00c3\u00a9",
+  }),
   row("Zipkin: one header, with spans of tries", "zspawn", "/ok", 2, { b3: `${trace(32)}-${span(32)}-1` }),
 ];
 

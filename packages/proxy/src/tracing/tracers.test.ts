@@ -24,6 +24,7 @@ import { compileCustomTags, writeCustomTag } from "./custom-tags.ts";
 import { OtlpTracer } from "./otlp-tracer.ts";
 import { redactedNamesOf } from "./redacted-names.ts";
 import { tagRequest } from "./span-tags.ts";
+import { ZipkinJson } from "./zipkin-json.ts";
 import { ZipkinTracer } from "./zipkin-tracer.ts";
 
 const exporterSettings: BatchExporterSettings = {
@@ -42,12 +43,11 @@ const exporterSettings: BatchExporterSettings = {
 };
 const exporter = new BatchExporter(exporterSettings, undefined);
 const otlp = new OtlpTracer(exporter, undefined);
-const zipkin = new ZipkinTracer(exporter, {
-  serviceName: "s",
-  has128BitIds: false,
-  sharesSpans: true,
-  knowsTraceParent: true,
-});
+const zipkin = new ZipkinTracer(
+  exporter,
+  { has128BitIds: false, sharesSpans: true, knowsTraceParent: true },
+  new ZipkinJson("s"),
+);
 
 const request = (headers: readonly string[], path = "/"): RequestHead => ({
   method: "GET",

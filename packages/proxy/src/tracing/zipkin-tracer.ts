@@ -1,4 +1,4 @@
-// Zipkin: B3 headers, spans as JSON of its API's version 2 (Envoy: extensions/tracers/zipkin).
+// Zipkin: B3 headers, spans of its API's version 2 (Envoy: extensions/tracers/zipkin).
 import {
   b3Text,
   type B3Context,
@@ -14,12 +14,10 @@ import type { RequestHead } from "../http/message.ts";
 import type { BatchExporter } from "../upstream/batch-exporter.ts";
 import { ActiveSpan, type SpanHead, type SpanKind } from "./active-span.ts";
 import { onlyValue } from "./otlp-tracer.ts";
-import { spanText } from "./span-text.ts";
 import type { Tracer } from "./tracer.ts";
+import type { ZipkinFormat } from "./zipkin-format.ts";
 
 export interface ZipkinSettings {
-  /** node.cluster of the bootstrap. */
-  readonly serviceName: string;
   /** trace_id_128bit */
   readonly has128BitIds: boolean;
   /** shared_span_context: the server's span is the client's. */
@@ -33,16 +31,12 @@ const noContext: B3Context = { ids: undefined, decision: undefined };
 export class ZipkinTracer implements Tracer {
   readonly #exporter: BatchExporter;
   readonly #settings: ZipkinSettings;
-  readonly #endpoint: string;
-  #text = "";
-  #tags = "";
-  #annotations = "";
-  #mark = "";
+  readonly #format: ZipkinFormat;
 
-  constructor(exporter: BatchExporter, settings: ZipkinSettings) {
+  constructor(exporter: BatchExporter, settings: ZipkinSettings, format: ZipkinFormat) {
     this.#exporter = exporter;
     this.#settings = settings;
-    this.#endpoint = JSON.stringify({ serviceName: settings.serviceName });
+    this.#format = format;
   }
 
   start({ headers }: RequestHead, kind: SpanKind, isTraced: boolean): ActiveSpan {
@@ -98,40 +92,27 @@ export class ZipkinTracer implements Tracer {
     return authority;
   }
 
-  begin({ traceId }: ActiveSpan, { spanId, parentSpanId, name, kind, isOfRequest, startMs, endMs }: SpanHead): void {
-    const parent = parentSpanId === "" ? "" : `"parentId":"${parentSpanId}",`;
-    const shared = kind === "server" && isOfRequest && this.#settings.sharesSpans ? `"shared":true,` : "";
-    const [startUs, endUs] = [Math.round(startMs * 1000), Math.round(endMs * 1000)];
-    const [word, mark] = kind === "server" ? ["SERVER", "ss"] : ["CLIENT", "cr"];
-    this.#annotations = "";
-    this.#mark = `{"timestamp":${endUs},"value":"${mark}"}`;
-    this.#tags = "";
-    this.#text =
-      `{"traceId":"${traceId}","id":"${spanId}",${parent}${shared}"name":${JSON.stringify(spanText(name))},` +
-      `"kind":"${word}","timestamp":${startUs},"duration":${Math.max(1, endUs - startUs)},"localEndpoint":${this.#endpoint},`;
+  begin({ traceId }: ActiveSpan, head: SpanHead): void {
+    const isShared = head.kind === "server" && head.isOfRequest && this.#settings.sharesSpans;
+    const startUs = Math.round(head.startMs * 1000);
+    const durationUs = Math.max(1, Math.round(head.endMs * 1000) - startUs);
+    this.#format.begin({ ...head, traceId, isShared, startUs, durationUs });
   }
 
   tag(key: string, value: string): void {
-    const separator = this.#tags === "" ? "" : ",";
-    this.#tags += `${separator}${JSON.stringify(key)}:${JSON.stringify(spanText(value))}`;
+    this.#format.tag(key, value);
   }
 
   typedTag(key: string, value: bigint | number | boolean): void {
-    this.tag(key, String(value));
+    this.#format.tag(key, String(value));
   }
 
   event(timeMs: number, name: string, attributes: readonly (readonly [string, string])[]): void {
-    const words = [name, ...attributes.map(([key, value]) => `${key}=${spanText(value)}`)].join(" ");
-    this.#annotations += `{"timestamp":${Math.round(timeMs * 1000)},"value":${JSON.stringify(words)}},`;
+    const words = [name, ...attributes.map(([key, value]) => `${key}=${value}`)].join(" ");
+    this.#format.annotation(Math.round(timeMs * 1000), words);
   }
 
   end(): void {
-    const text = `${this.#text}"annotations":[${this.#annotations}${this.#mark}],"tags":{${this.#tags}}},`;
-    this.#exporter.add(Buffer.from(text));
+    this.#exporter.add(this.#format.end());
   }
-}
-
-/** Spans with a comma behind each: a list of JSON. */
-export function zipkinEnvelope(items: Buffer): Buffer {
-  return Buffer.concat([Buffer.from("["), items.subarray(0, -1), Buffer.from("]")]);
 }
