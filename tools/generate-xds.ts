@@ -73,10 +73,9 @@ function withoutCustomOptions(file: FileDescriptorProto): FileDescriptorProto {
   return stripped;
 }
 
-/** The one service of Istio's that is spoken; its file has another folder than its package, and its module is large. */
-const istioCa = fromJsonString(
-  FileDescriptorProtoSchema,
-  readFileSync(join(descriptorsFolder, "istio-ca.json"), "utf8"),
+/** What is spoken of Istio's own; their files have other folders than their packages, and their module is large. */
+const istioFiles = ["istio-ca.json", "istio-nds.json"].map((name) =>
+  fromJsonString(FileDescriptorProtoSchema, readFileSync(join(descriptorsFolder, name), "utf8")),
 );
 const entries = readFileSync(join(descriptorsFolder, "entries.txt"), "utf8")
   .split("\n")
@@ -84,7 +83,7 @@ const entries = readFileSync(join(descriptorsFolder, "entries.txt"), "utf8")
 const goPackages = [
   ...new Set(
     entries
-      .filter((entry) => entry !== istioCa.name)
+      .filter((entry) => !istioFiles.some(({ name }) => name === entry))
       .map((entry) => `github.com/envoyproxy/go-control-plane/${dirname(entry)}`),
   ),
 ]
@@ -105,7 +104,9 @@ ${goPackages.map((path) => `\t_ "${path}"`).join("\n")}
 );
 
 const descriptorSet = fromBinary(FileDescriptorSetSchema, run("go", ["run", "."], descriptorsFolder));
-const described = [...descriptorSet.file, istioCa].map((file) => [file.name, withoutCustomOptions(file)] as const);
+const described = [...descriptorSet.file, ...istioFiles].map(
+  (file) => [file.name, withoutCustomOptions(file)] as const,
+);
 const files = closureOf(entries, new Map(described));
 const request = create(CodeGeneratorRequestSchema, {
   fileToGenerate: files.map((file) => file.name).filter((name) => !name.startsWith("google/protobuf/")),

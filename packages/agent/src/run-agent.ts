@@ -1,7 +1,7 @@
 // The agent's life: from its settings to a relay, a bootstrap and a proxy, and back down when the platform says so.
 import path from "node:path";
 import { makeOwnFolder, makeSocketPath, writeSecretFile } from "@tulle/identity/own";
-import { Logging } from "@tulle/telemetry";
+import { type ExpositionFormat, Logging, MetricRegistry } from "@tulle/telemetry";
 import { bootstrapDocument, bootstrapMessage, nodeId } from "./bootstrap/bootstrap.ts";
 import { encodePeerMetadata, peerMetadata, peerMetadataVariable } from "./bootstrap/peer-metadata.ts";
 import type { RunningDataPlane, StartDataPlane } from "./data-plane/data-plane.ts";
@@ -10,6 +10,7 @@ import { startTulle } from "./data-plane/tulle.ts";
 import { startHealthServer } from "./health-server.ts";
 import { startIdentity } from "./identity/start-identity.ts";
 import { MergedMetrics } from "./scrape/merged-metrics.ts";
+import type { RunningNames } from "./names/start-names.ts";
 import { startRelay } from "./relay/relay.ts";
 import { type AgentSettings, parseSettings } from "./settings.ts";
 
@@ -70,10 +71,13 @@ async function run(
           stop,
           logging,
         });
+  const dnsMetrics = new MetricRegistry();
+  await using names = await startDns(settings, dnsMetrics, logging);
   const relay = await startRelay({
     socketPath,
     controlPlane: settings.controlPlane,
     ...(identity === undefined ? {} : { identity: identity.workload }),
+    ...(names === undefined ? {} : { names: names.subscription }),
     statePath: path.join(settings.stateFolder, "xds-state"),
     nodeId: nodeId(settings),
     log: logging.logger("relay"),
@@ -93,7 +97,7 @@ async function run(
       metrics: new MergedMetrics({
         application: settings.applicationMetrics,
         dataPlane: () => proxy,
-        identityMetrics: (format) => identity?.workload.metrics.render(format) ?? "",
+        ownMetrics: (format) => (identity?.workload.metrics.render(format) ?? "") + dnsPage(dnsMetrics, format),
         log,
       }),
     });
@@ -105,6 +109,33 @@ async function run(
   } finally {
     await relay.close();
   }
+}
+
+/** Undefined where DNS of the workload is not captured. */
+async function startDns(
+  settings: AgentSettings,
+  metrics: MetricRegistry,
+  logging: Logging,
+): Promise<RunningNames | undefined> {
+  const { dnsAddresses, podNamespace, resolverFile, clusterDomain, ownDomains } = settings;
+  if (dnsAddresses.length === 0) return undefined;
+  // Most agents answer none, and do without its code.
+  const { startNames } = await import("./names/start-names.ts");
+  return startNames({
+    addresses: dnsAddresses,
+    namespace: podNamespace,
+    resolverFile,
+    serviceDomain: `svc.${clusterDomain}`,
+    ownDomains,
+    metrics,
+    log: logging.logger("dns"),
+  });
+}
+
+/** Without the registry's own, which the proxy has, too. */
+function dnsPage(metrics: MetricRegistry, format: ExpositionFormat): string {
+  const accepts = ({ name }: { readonly name: string }): boolean => name.startsWith("dns_");
+  return [...metrics.pieces({ format, accepts, isPart: true })].join("");
 }
 
 async function untilEnd(proxy: RunningDataPlane, stop: AbortSignal, drainMs: number): Promise<number> {

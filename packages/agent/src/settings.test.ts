@@ -32,6 +32,10 @@ test("five variables are enough", () => {
       drainMs: 5000,
       listenerDrainMs: 45_000,
       memoryLimitBytes: 0,
+      dnsAddresses: [],
+      resolverFile: "/etc/resolv.conf",
+      clusterDomain: "cluster.local",
+      ownDomains: [],
       ownUserPorts: new Set(),
       ownUserRange: undefined,
     },
@@ -89,5 +93,23 @@ for (const { name, env, expected } of refusals) {
     assert.ok(!parsed.ok);
     assert.equal(parsed.problems.length, expected.length, parsed.problems.join("\n"));
     for (const [index, pattern] of expected.entries()) assert.match(parsed.problems[index]!, pattern);
+  });
+}
+
+const dnsAddresses: readonly (readonly [text: string, addresses: readonly string[] | undefined])[] = [
+  ["localhost:15053", ["127.0.0.1 15053", "::1 15053"]],
+  ["127.0.0.1:53", ["127.0.0.1 53"]],
+  ["[::1]:53", ["::1 53"]],
+  ["15053", undefined],
+  ["elsewhere:53", undefined],
+  ["127.0.0.1:0", undefined],
+];
+for (const [text, expected] of dnsAddresses) {
+  test(`DNS_PROXY_ADDR ${text}: ${expected?.join(", ") ?? "a problem"}`, () => {
+    const parsed = parseSettings({ ...complete, DNS_PROXY_ADDR: text });
+    const addresses = parsed.ok
+      ? parsed.settings.dnsAddresses.map(({ address, port }) => `${address} ${port}`)
+      : undefined;
+    assert.deepEqual(addresses, expected);
   });
 }

@@ -1,6 +1,6 @@
 // What the platform tells an agent about its pod, by environment variables. The table below is the whole contract
 // between `tulle up` (or an injected pod template) and `tulle agent`.
-import { isIPv4 } from "node:net";
+import { isIP, isIPv4 } from "node:net";
 import path from "node:path";
 import { isSpiffeId, type SpiffeId } from "@tulle/identity";
 import { type LogLevel, isLogLevel } from "@tulle/telemetry";
@@ -37,8 +37,21 @@ export interface AgentSettings {
   readonly memoryLimitBytes: number;
   /** Of the application, which the agent serves with the proxy's; undefined where it has none. */
   readonly applicationMetrics: ApplicationPage | undefined;
+  /** Where the agent answers DNS questions; none when it does not. */
+  readonly dnsAddresses: readonly DnsAddress[];
+  /** Absolute; resolv.conf of the machine. */
+  readonly resolverFile: string;
+  /** `cluster.local` */
+  readonly clusterDomain: string;
+  /** Domains of which no other name server knows anything. */
+  readonly ownDomains: readonly string[];
   /** How long connections of a listener that was removed or changed may go on (Istio: drainDuration). */
   readonly listenerDrainMs: number;
+}
+
+export interface DnsAddress {
+  readonly address: string;
+  readonly port: number;
 }
 
 /** Where the pod's application serves its metrics. */
@@ -121,6 +134,28 @@ export const agentVariables = [
     meaning: "JSON object of scrape, port and path: where the application has metrics of its own",
     fallback: "{}",
   },
+  {
+    name: "DNS_PROXY_ADDR",
+    meaning:
+      "host:port where DNS questions of the workload are answered, localhost for both families; nowhere when empty",
+    fallback: "",
+  },
+  {
+    name: "TULLE_RESOLVER_FILE",
+    meaning: "whom to ask for names of others (resolv.conf)",
+    fallback: "/etc/resolv.conf",
+  },
+  {
+    name: "TULLE_CLUSTER_DOMAIN",
+    meaning: "the domain under which Services have their names",
+    fallback: "cluster.local",
+  },
+  {
+    name: "TULLE_OWN_DOMAINS",
+    meaning:
+      "domains that no other name server knows, with commas between: names that the mesh lacks are told to be none",
+    fallback: "",
+  },
   { name: "TULLE_DRAIN_MS", meaning: "how long requests may go on after SIGTERM", fallback: "5000" },
   {
     name: "TULLE_LISTENER_DRAIN_MS",
@@ -176,6 +211,12 @@ export function parseSettings(env: Environment): ParsedSettings {
     ownUserPorts: parsePorts(text("TULLE_OWN_USER_PORTS"), problems),
     ownUserRange: parseRange(text("TULLE_OWN_USER_RANGE"), problems),
     memoryLimitBytes: whole("TULLE_PROXY_MEMORY_LIMIT_BYTES", 0, Number.MAX_SAFE_INTEGER),
+    dnsAddresses: parseDnsAddress(text("DNS_PROXY_ADDR"), problems),
+    resolverFile: path.resolve(text("TULLE_RESOLVER_FILE")),
+    clusterDomain: text("TULLE_CLUSTER_DOMAIN"),
+    ownDomains: text("TULLE_OWN_DOMAINS")
+      .split(",")
+      .filter((domain) => domain !== ""),
     listenerDrainMs: whole("TULLE_LISTENER_DRAIN_MS", 0, 3_600_000),
   };
   return problems.length > 0 ? { ok: false, problems } : { ok: true, settings };
@@ -240,6 +281,19 @@ function parsePorts(text: string, problems: string[]): ReadonlySet<number> {
   const bad = ports.find((part) => !/^\d{1,5}$/.test(part) || Number(part) > 65_535);
   if (bad !== undefined) problems.push(`TULLE_OWN_USER_PORTS: ${JSON.stringify(bad)} is no port`);
   return new Set(ports.map(Number));
+}
+
+function parseDnsAddress(text: string, problems: string[]): readonly DnsAddress[] {
+  if (text === "") return [];
+  const colon = text.lastIndexOf(":");
+  const host = text.slice(0, colon).replace(/^\[(.*)\]$/, "$1");
+  const port = Number(text.slice(colon + 1));
+  const isPort = colon > 0 && /^\d{1,5}$/.test(text.slice(colon + 1)) && port > 0 && port < 65_536;
+  if (!isPort || (host !== "localhost" && isIP(host) === 0)) {
+    problems.push(`DNS_PROXY_ADDR is ${JSON.stringify(text)}, not host:port of an address or of localhost`);
+    return [];
+  }
+  return (host === "localhost" ? ["127.0.0.1", "::1"] : [host]).map((address) => ({ address, port }));
 }
 
 function parseRange(text: string, problems: string[]): string | undefined {

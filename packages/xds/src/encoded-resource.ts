@@ -5,6 +5,7 @@ import type { Pauses } from "@tulle/timing";
 import { type DescMessage, type MessageShape, create, toBinary } from "@bufbuild/protobuf";
 import { type Any, AnySchema } from "@bufbuild/protobuf/wkt";
 import type { Cluster } from "./generated/envoy/config/cluster/v3/cluster_pb.ts";
+import { resourceTypeOfUrl } from "./resource-types.ts";
 
 const versionLength = 16;
 /** About a tenth of a millisecond. */
@@ -36,19 +37,22 @@ export async function contentVersionInSlices(content: Uint8Array, pauses: Pauses
   return hash.digest("hex").slice(0, versionLength);
 }
 
-function nameOf(message: object): string {
+function nameOf(typeUrl: string, message: object): string {
+  const onlyName = resourceTypeOfUrl(typeUrl)?.onlyName;
+  if (onlyName !== undefined) return onlyName;
   if ("clusterName" in message && typeof message.clusterName === "string") return message.clusterName;
   if ("name" in message && typeof message.name === "string") return message.name;
   throw new Error("a resource needs a name");
 }
 
-/** Encodes a CDS, EDS, LDS, RDS, ECDS or SDS message; its name is the resource's name. */
+/** Encodes a message of one of the resource types. */
 export function encodeResource<D extends DescMessage>(schema: D, message: MessageShape<D>): EncodedResource {
   const value = toBinary(schema, message);
+  const typeUrl = `type.googleapis.com/${schema.typeName}`;
   const encoded = {
-    name: nameOf(message),
+    name: nameOf(typeUrl, message),
     version: contentVersion(value),
-    any: create(AnySchema, { typeUrl: `type.googleapis.com/${schema.typeName}`, value }),
+    any: create(AnySchema, { typeUrl, value }),
   };
   const endpointsName = schema.typeName === "envoy.config.cluster.v3.Cluster" ? endpointsNameOf(message) : undefined;
   return endpointsName === undefined ? encoded : { ...encoded, endpointsName };

@@ -181,7 +181,7 @@ test("a stock Envoy proxies what the server sends, follows changes, and refuses 
   const details = (): string => `${proxy.states()}\n${envoy.output()}`;
   const until = (what: string, condition: () => boolean | Promise<boolean>): Promise<boolean> =>
     waitFor(condition, { what, details });
-  const synced = "CDS SYNCED, EDS SYNCED, SDS NOT SENT, LDS SYNCED, ECDS NOT SENT, RDS SYNCED";
+  const synced = "CDS SYNCED, EDS SYNCED, SDS NOT SENT, LDS SYNCED, ECDS NOT SENT, RDS SYNCED, NDS NOT SENT";
   await until("everything to be acknowledged", () => proxy.states() === synced);
   await until("the first back end", async () => (await get(port)) === "200 first");
 

@@ -10,7 +10,7 @@ export * from "./certificate-service.ts";
 export * from "./encoded-resource.ts";
 export * from "./methods.ts";
 export { defaultRateLimit } from "./request-pace.ts";
-export { resourceName } from "./resource-name.ts";
+export { nameOfAny, resourceName, responseTypeUrl } from "./resource-name.ts";
 export * from "./resource-types.ts";
 export { isCutShort, rejectedNames, rejectionMessage } from "./rejected-names.ts";
 export { splitList } from "./split-list.ts";

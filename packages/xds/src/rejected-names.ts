@@ -10,6 +10,7 @@ const nouns: Readonly<Record<ResourceTypeName, string>> = {
   RDS: "route configuration(s)",
   ECDS: "extension configuration(s)",
   SDS: "secret(s)",
+  NDS: "name table(s)",
 };
 
 // Envoy's own messages stay within this; a longer one only fills logs and the status page.

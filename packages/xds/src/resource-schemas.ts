@@ -8,6 +8,7 @@ import { ClusterLoadAssignmentSchema } from "./generated/envoy/config/endpoint/v
 import { ListenerSchema } from "./generated/envoy/config/listener/v3/listener_pb.ts";
 import { RouteConfigurationSchema } from "./generated/envoy/config/route/v3/route_pb.ts";
 import { SecretSchema } from "./generated/envoy/extensions/transport_sockets/tls/v3/secret_pb.ts";
+import { NameTableSchema } from "./generated/istio/networking/nds/v1/nds_pb.ts";
 import type { ResourceMessages, ResourceTypeName } from "./resource-types.ts";
 
 export const resourceSchemas: { readonly [T in ResourceTypeName]: GenMessage<ResourceMessages[T]> } = {
@@ -17,6 +18,7 @@ export const resourceSchemas: { readonly [T in ResourceTypeName]: GenMessage<Res
   RDS: RouteConfigurationSchema,
   ECDS: TypedExtensionConfigSchema,
   SDS: SecretSchema,
+  NDS: NameTableSchema,
 };
 
 /** The schema of a type that is known only at run time. */

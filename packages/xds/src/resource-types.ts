@@ -6,6 +6,7 @@ import type { ClusterLoadAssignment } from "./generated/envoy/config/endpoint/v3
 import type { Listener } from "./generated/envoy/config/listener/v3/listener_pb.ts";
 import type { RouteConfiguration } from "./generated/envoy/config/route/v3/route_pb.ts";
 import type { Secret } from "./generated/envoy/extensions/transport_sockets/tls/v3/secret_pb.ts";
+import type { NameTable } from "./generated/istio/networking/nds/v1/nds_pb.ts";
 
 /** The message behind each type. */
 export interface ResourceMessages {
@@ -15,6 +16,7 @@ export interface ResourceMessages {
   readonly RDS: RouteConfiguration;
   readonly ECDS: TypedExtensionConfig;
   readonly SDS: Secret;
+  readonly NDS: NameTable;
 }
 
 /** The short names that Envoy's documentation and `proxy-status` use. */
@@ -37,6 +39,8 @@ export interface ResourceType {
   readonly oneResourcePerResponse: boolean;
   /** Whether an empty list in the first request means "everything" (xDS protocol, "How the client specifies…"). */
   readonly wildcard: boolean;
+  /** Of a type whose messages have no name: there is one of them. */
+  readonly onlyName?: string;
 }
 
 const prefix = "type.googleapis.com/";
@@ -84,6 +88,15 @@ export const resourceTypes: readonly ResourceType[] = [
     fullState: false,
     oneResourcePerResponse: true,
     wildcard: false,
+  },
+  // Names for the DNS server beside a workload (Istio). Agents ask for it; no proxy does.
+  {
+    shortName: "NDS",
+    typeUrl: `${prefix}istio.networking.nds.v1.NameTable`,
+    fullState: true,
+    oneResourcePerResponse: false,
+    wildcard: true,
+    onlyName: "names",
   },
 ];
 

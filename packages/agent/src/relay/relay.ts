@@ -14,6 +14,7 @@ import type { Conversation, ConversationOptions } from "./conversation.ts";
 import { type RelayIdentity, openUpstream } from "./open-upstream.ts";
 import { RelaySession, type RelaySessionState } from "./relay-session.ts";
 import { loadState } from "./saved-state.ts";
+import type { NameSubscription } from "../names/name-subscription.ts";
 import { SotwConversation } from "./sotw-conversation.ts";
 import { StateKeeper } from "./state-keeper.ts";
 
@@ -27,6 +28,8 @@ export interface RelayOptions {
   readonly statePath: string;
   /** A state that was saved for another node is refused. */
   readonly nodeId: string;
+  /** What the agent itself asks for on the proxy's stream. */
+  readonly names?: Pick<NameSubscription, "request" | "take">;
   readonly log: Logger;
   readonly backOff?: BackOffLimits;
   /** How long a subscription may stay unanswered before the saved state answers it. */
@@ -107,9 +110,10 @@ function relays(
   variant: XdsVariant,
   converse: (options: ConversationOptions) => Conversation,
 ): OnByteStream {
-  const { log } = options;
+  const { log, names: subscription } = options;
   return (stream) => {
     let stoodIn = false;
+    let hasAskedForNames = subscription === undefined;
     const conversation = converse({
       keeper,
       clock,
@@ -120,7 +124,12 @@ function relays(
       },
     });
     const session: RelaySession = new RelaySession({
-      toProxy: (bytes) => stream.write(bytes),
+      toProxy: (bytes) => {
+        const answer = subscription?.take(bytes);
+        if (answer === undefined) return stream.write(bytes);
+        session.fromProxy(answer);
+        return true;
+      },
       openUpstream: (events) => openUpstream(options.controlPlane, options.identity, variant, events),
       conversation,
       clock,
@@ -137,6 +146,9 @@ function relays(
       onMessage: (bytes) => {
         try {
           session.fromProxy(bytes);
+          if (hasAskedForNames) return;
+          hasAskedForNames = true;
+          session.fromProxy(subscription!.request());
         } catch (error) {
           stream.fail("INVALID_ARGUMENT", (error as Error).message);
         }

@@ -11,7 +11,7 @@ import {
   encodeResponse,
   isCutShort,
   rejectedNames,
-  resourceName,
+  nameOfAny,
   resourceTypeOfUrl,
 } from "@tulle/xds";
 import { clone, create, toBinary } from "@bufbuild/protobuf";
@@ -96,7 +96,7 @@ export class SotwConversation implements Conversation {
     const asked = this.#asked.get(response.typeUrl);
     if (asked === undefined) return;
     const { nonce, versionInfo } = response;
-    const named = response.resources.map(({ value }) => [resourceName(value), { value }] as const);
+    const named = response.resources.map((any) => [nameOfAny(any), { value: any.value }] as const);
     const resources = new Map(named);
     const unanswered: Unanswered = { stream: this.#stream, versionInfo, resources, livesOn };
     asked.unanswered.delete(nonce);

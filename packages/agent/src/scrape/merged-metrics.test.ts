@@ -35,7 +35,7 @@ function metricsWith(port: number | undefined, proxy: RunningDataPlane = dataPla
   return new MergedMetrics({
     application: port === undefined ? undefined : { address: "127.0.0.1", port, path: "/m" },
     dataPlane: () => proxy,
-    identityMetrics: () => "",
+    ownMetrics: () => "",
     log: new Logging({ level: "off" }).logger("agent"),
   });
 }

@@ -21,8 +21,8 @@ export interface MergedMetricsOptions {
   readonly application: ApplicationPage | undefined;
   /** Undefined while there is none yet. */
   readonly dataPlane: () => RunningDataPlane | undefined;
-  /** Those of the workload's identity, without an end. */
-  readonly identityMetrics: (format: ExpositionFormat) => string;
+  /** Those of the workload's identity and of its name server, without an end. */
+  readonly ownMetrics: (format: ExpositionFormat) => string;
   readonly log: Logger;
 }
 
@@ -72,7 +72,7 @@ export class MergedMetrics {
     const ofProxy = await (dataPlane && proxyMetrics(dataPlane, format));
     if (dataPlane !== undefined && ofProxy === undefined) this.#failures("envoy").increment();
     const answer = await asked;
-    const ours = `${ofProxy ?? ""}${this.#options.identityMetrics(format)}`;
+    const ours = `${ofProxy ?? ""}${this.#options.ownMetrics(format)}`;
     const added = answer === undefined ? "" : await this.#added(answer, format, ours);
     // Last, so that what the application has cost is counted.
     const own = await this.#own(format);

@@ -23,6 +23,7 @@ import { EmptyEndpoints } from "./empty-endpoints.ts";
 import type { MeshChange, MeshState } from "./mesh-state.ts";
 import { type PushFollower, RouteChanges } from "./route-changes.ts";
 import type { SecretResources } from "./secret-resources.ts";
+import { reasonForNoSecrets } from "./reason-for-no-secrets.ts";
 import type { TranslationCache } from "./translation-cache.ts";
 import type { TurnedAway } from "./turned-away.ts";
 
@@ -52,6 +53,8 @@ interface Entry {
   wantedEndpoints: ReadonlySet<string>;
   /** What was declared last. */
   endpoints: ResourceMap;
+  /** The agent beside it answers DNS questions. */
+  wantsNames: boolean;
   /** Secrets that the proxy has asked for. */
   wantedSecrets: ReadonlySet<string>;
   /** The log says that it asks for Secrets and gets none. */
@@ -162,6 +165,7 @@ export class Pusher implements AdsServerHandlers {
       view: undefined,
       wantedEndpoints: new Set(),
       endpoints: new Map(),
+      wantsNames: false,
       wantedSecrets: new Set(),
       isToldOfSecrets: false,
       convergence: new Convergence(metrics.convergenceSeconds, clock, () => this.#follower?.settled(connection)),
@@ -182,7 +186,12 @@ export class Pusher implements AdsServerHandlers {
   /** Everything of the view has been declared when the proxy connected; the server picks what it subscribes to. */
   onSubscribe(connection: AdsConnection, { type, names }: Subscription): void {
     const entry = this.#entries.get(connection);
-    if (entry === undefined || names === "*") return;
+    if (entry === undefined) return;
+    if (type === "NDS") {
+      entry.wantsNames = true;
+      if (entry.view !== undefined) this.#declareNames(entry, entry.view);
+    }
+    if (names === "*") return;
     if (type === "SDS") {
       entry.wantedSecrets = names;
       this.#declareSecrets(entry);
@@ -312,6 +321,7 @@ export class Pusher implements AdsServerHandlers {
       );
     }
     this.#timed("EDS", () => this.#declareEndpoints(entry, view));
+    if (entry.wantsNames) this.#timed("NDS", () => this.#declareNames(entry, view));
     if (entry.wantedSecrets.size > 0) this.#timed("SDS", () => this.#declareSecrets(entry));
     if (ownChanged) this.#timed("LDS", () => connection.set("LDS", byName(cache.own(view.own).listeners)));
     if (view.routes.key !== before?.routes.key) {
@@ -345,6 +355,11 @@ export class Pusher implements AdsServerHandlers {
     entry.connection.set("EDS", entry.endpoints, current.size);
   }
 
+  #declareNames({ connection }: Entry, { clusters }: ProxyView): void {
+    const { cache, mesh } = this.#options;
+    connection.set("NDS", cache.names(clusters, mesh.endpoints));
+  }
+
   /**
    * Secrets of the namespace that the gateway's certificate names, and none on a stream without one: what a node says
    * of itself opens nothing. What is not there is waited for, and what is gone stays with the proxy, as SDS has it.
@@ -374,18 +389,6 @@ export class Pusher implements AdsServerHandlers {
     const views = [...this.#entries.values()].flatMap((entry) => (entry.view === undefined ? [] : [entry.view]));
     this.#options.cache.keepOnly(views);
   }
-}
-
-/**
- * A node says itself that it is a gateway. That a Gateway has chosen its pod is said by others, by labels that the
- * store has of it: without that any workload of a gateway's namespace could fetch its keys.
- */
-function reasonForNoSecrets({ connection, view }: Entry): string | undefined {
-  if (connection.peerIdentity === undefined) return "it has shown no certificate";
-  if (view?.type !== "router") return "it is no gateway";
-  const { routes, own } = view;
-  const isChosen = routes.value.ports.length > 0 || (own.value.connectionListeners ?? []).length > 0;
-  return isChosen ? undefined : "no Gateway has chosen its pod";
 }
 
 /** `<pod>.<namespace>`, as status listings and istioctl name a proxy. */

@@ -1,6 +1,7 @@
 // Translations by section key: each is made and encoded once, however many proxies have an equal section.
 import { type EncodedResource, encodeResource } from "@tulle/xds";
 import { ClusterLoadAssignmentSchema } from "@tulle/xds/envoy/config/endpoint/v3/endpoint_pb";
+import { NameTableSchema } from "@tulle/xds/istio/networking/nds/v1/nds_pb";
 import { Keyed } from "../scope/keyed.ts";
 import type { ClustersSection, OwnSection, ProxyView, RoutesSection } from "../scope/proxy-view.ts";
 import type { EndpointSnapshot } from "../snapshot/mesh-snapshot.ts";
@@ -15,6 +16,7 @@ import {
   translateOwn,
   translateRoutes,
 } from "../translate/translate.ts";
+import { translateNames } from "../translate/translate-names.ts";
 import { KeyedCache } from "./keyed-cache.ts";
 
 /** Everything that one proxy gets, by type. */
@@ -39,6 +41,7 @@ export class TranslationCache {
   readonly #endpoints = new Map<string, EncodedEndpoints>();
   /** One map for all proxies with the same clusters, as long as the endpoints are the same. */
   readonly #endpointMaps = new WeakMap<EndpointSnapshot, Map<string, ResourceMap>>();
+  readonly #nameMaps = new WeakMap<EndpointSnapshot, Map<string, ResourceMap>>();
 
   constructor(clusterId: string) {
     this.#clusterId = clusterId;
@@ -64,6 +67,18 @@ export class TranslationCache {
     if (map === undefined) {
       map = byName(this.#clusters.get(section).outbound.map((cluster) => this.#encode(cluster, snapshot)));
       maps.set(section.key, map);
+    }
+    return map;
+  }
+
+  /** Names for the DNS servers of those that see these Services; made when the first of them asks. */
+  names({ key, value }: Keyed<ClustersSection>, snapshot: EndpointSnapshot): ResourceMap {
+    let maps = this.#nameMaps.get(snapshot);
+    if (maps === undefined) this.#nameMaps.set(snapshot, (maps = new Map<string, ResourceMap>()));
+    let map = maps.get(key);
+    if (map === undefined) {
+      map = byName([encodeResource(NameTableSchema, translateNames(value.services, snapshot))]);
+      maps.set(key, map);
     }
     return map;
   }

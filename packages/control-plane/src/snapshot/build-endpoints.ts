@@ -46,13 +46,14 @@ function endpointsOfPort(
 ): { readonly isReady: boolean; readonly endpoint: MeshEndpoint }[] {
   const number = slice.ports.find((each) => (each.name ?? "") === port.name)?.port;
   if (number === undefined || slice.addressType === "FQDN") return [];
-  return slice.endpoints.map(({ addresses, conditions, targetRef: target }) => {
+  return slice.endpoints.map(({ addresses, conditions, hostname, targetRef: target }) => {
     const namespace = target?.namespace ?? service.namespace;
     const pod = target?.name === undefined ? undefined : pods.get(`${namespace}/${target.name}`);
     const mode = pod === undefined ? "DISABLE" : modeOf(pod, number);
     const endpoint: MeshEndpoint = {
       address: addresses[0]!,
       port: number,
+      ...(hostname === undefined ? {} : { hostname }),
       labels: pod?.metadata.labels ?? {},
       workload: pod === undefined ? (target?.name ?? "") : workloadName(pod),
       namespace,

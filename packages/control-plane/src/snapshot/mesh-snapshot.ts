@@ -161,6 +161,8 @@ export interface MeshSnapshot {
 export interface MeshEndpoint {
   readonly address: string;
   readonly port: number;
+  /** Of a pod that has a name of its own in DNS. */
+  readonly hostname?: string;
   /** Labels of the pod behind the address; subsets are chosen by them. */
   readonly labels: Readonly<Record<string, string>>;
   /** Name of the Deployment (or other owner) that made the pod. */

@@ -134,7 +134,7 @@ class AdsSubscriber implements Subscriber {
 
   /** Secrets are taken each time: what they are for may have come anew. */
   #holds(type: ResourceTypeName, name: string, version: string): boolean {
-    return type !== "SDS" && type !== "ECDS" && this.#config.holds(type, name, version);
+    return type !== "SDS" && type !== "ECDS" && type !== "NDS" && this.#config.holds(type, name, version);
   }
 
   async #onResponse(response: AdsResponse): Promise<Verdict> {
@@ -148,6 +148,7 @@ class AdsSubscriber implements Subscriber {
       case "SDS":
         return this.#secrets.onSecrets(response, { kind: "ads" });
       case "ECDS":
+      case "NDS":
         return [...response.resources.keys()].map((name) => ({ name, message: "this type is not subscribed to" }));
       default:
         return this.#config.apply(response);

@@ -690,6 +690,9 @@ export const messageFiles: Readonly<Record<string, readonly string[]>> = {
   "google/rpc/status_pb": [
     "Status"
   ],
+  "istio/networking/nds/v1/nds_pb": [
+    "NameTable"
+  ],
   "istio/v1/auth/ca_pb": [
     "IstioCertificateRequest",
     "IstioCertificateResponse"

@@ -239,7 +239,7 @@ function check(world: World): void {
 }
 
 test("whatever happened, the proxy ends with what was declared", () => {
-  assert.equal(resourceTypes.length, 6);
+  assert.equal(resourceTypes.length, 7);
   fc.assert(
     fc.property(fc.array(step, { minLength: 1, maxLength: 60, size: "max" }), (history) => {
       const world = new World();

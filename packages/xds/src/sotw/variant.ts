@@ -2,7 +2,7 @@
 // Nothing else of this folder is known outside but the messages, which the relay reads.
 import type { ClientVariant, ReceivedContent } from "../client-machine.ts";
 import { shortened } from "../rejected-names.ts";
-import { resourceName } from "../resource-name.ts";
+import { nameOfAny } from "../resource-name.ts";
 import type { ServerVariant } from "../server-machine.ts";
 import { SotwClientStream, type SotwReceivedResponse, type SotwRequest } from "./client-stream.ts";
 import { SotwServerStream, type SotwServerRequest, type SotwServerResponse } from "./server-stream.ts";
@@ -29,7 +29,7 @@ export const sotwClient: ClientVariant<SotwRequest, SotwReceivedResponse<Receive
   decodeResponse: (bytes) => {
     const { response, heartbeats, timesToLiveMs } = decodeResponseParts(bytes);
     const { typeUrl, versionInfo, nonce, resources, controlPlane } = response;
-    const names = [...resources.map((any) => resourceName(any.value)), ...heartbeats];
+    const names = [...resources.map(nameOfAny), ...heartbeats];
     const isHeartbeat = resources.length === 0 && heartbeats.length > 0;
     const content = { resources, timesToLiveMs, controlPlaneId: controlPlane?.identifier ?? "" };
     return { typeUrl, versionInfo, nonce, names, isHeartbeat, content };

@@ -10,7 +10,7 @@ import {
   ResourceSchema,
 } from "../generated/envoy/service/discovery/v3/discovery_pb.ts";
 import { StatusSchema } from "../generated/google/rpc/status_pb.ts";
-import { resourceName } from "../resource-name.ts";
+import { nameOfAny } from "../resource-name.ts";
 import type { SotwRequest } from "./client-stream.ts";
 
 // google.rpc.Code.INVALID_ARGUMENT; servers only look whether `error_detail` is there.
@@ -90,7 +90,7 @@ export function decodeResponseParts(bytes: Uint8Array): DecodedResponse {
   response.resources = response.resources.flatMap((any) => {
     if (any.typeUrl !== wrapperUrl) return [any];
     const { name, resource, ttl } = fromBinary(ResourceSchema, any.value);
-    const own = resource === undefined ? name : resourceName(resource.value) || name;
+    const own = resource === undefined ? name : nameOfAny(resource) || name;
     if (ttl !== undefined) timesToLiveMs.set(own, Number(ttl.seconds) * 1000 + ttl.nanos / 1_000_000);
     if (resource === undefined) heartbeats.push(name);
     return resource === undefined ? [] : [resource];

@@ -1,0 +1,65 @@
+// DNS beside the workload: the server of packages/capture, with the names that come by the proxy's stream.
+import { readFile } from "node:fs/promises";
+import {
+  type NameServer,
+  NameTable,
+  type NameTableOptions,
+  readResolverSettings,
+  startDnsServer,
+} from "@tulle/capture/dns";
+import type { Logger, MetricRegistry } from "@tulle/telemetry";
+import { systemClock } from "@tulle/timing";
+import { NameSubscription } from "./name-subscription.ts";
+
+export interface NamesOptions {
+  readonly addresses: readonly NameServer[];
+  readonly namespace: string;
+  /** resolv.conf of the machine, whose servers are asked for all other names. */
+  readonly resolverFile: string;
+  /** `svc.cluster.local` */
+  readonly serviceDomain: string;
+  readonly ownDomains: readonly string[];
+  readonly metrics: MetricRegistry;
+  readonly log: Logger;
+}
+
+export interface RunningNames extends AsyncDisposable {
+  readonly subscription: NameSubscription;
+  readonly addresses: readonly NameServer[];
+}
+
+/** Rejects when an address cannot be bound, or the machine does not say whom to ask. */
+export async function startNames(options: NamesOptions): Promise<RunningNames> {
+  const { log, metrics, namespace, serviceDomain } = options;
+  const resolver = readResolverSettings(await readFile(options.resolverFile, "utf8"));
+  const tableOptions: NameTableOptions = { namespace, serviceDomain, searchDomains: resolver.searchDomains };
+  let table: NameTable | undefined;
+  const subscription = new NameSubscription({
+    onNames: (entries) => (table = new NameTable(entries, tableOptions)),
+    log,
+  });
+  const servers = resolver.servers.map((address) => ({ address, port: dnsPort }));
+  const running = await startDnsServer({
+    addresses: options.addresses,
+    names: () => table,
+    ownDomains: options.ownDomains,
+    forwarding: {
+      // A server that is this one would be asked for ever.
+      servers: servers.filter((server) => !options.addresses.some((own) => isSame(own, server))),
+      timeoutMs: resolver.timeoutMs,
+      attempts: resolver.attempts,
+    },
+    metrics,
+    clock: systemClock,
+  });
+  log.info("answers DNS questions", {
+    addresses: running.addresses.map(({ address, port }) => `${address}:${port}`).join(" "),
+  });
+  return { subscription, addresses: running.addresses, [Symbol.asyncDispose]: () => running.close() };
+}
+
+const dnsPort = 53;
+
+function isSame(a: NameServer, b: NameServer): boolean {
+  return a.address === b.address && a.port === b.port;
+}
