@@ -1,8 +1,13 @@
 // `npm run authorization-server`. Everything else is loaded after the compile cache is on: a start then parses no
-// TypeScript, which saves 25 MB and half the time.
+// TypeScript, which saves 25 MB and half the time. The bundle saves half of the rest, while it says what the sources
+// say.
 import { enableCompileCache } from "node:module";
 import path from "node:path";
+import { freshProgram } from "@tulle/loading";
 
-enableCompileCache(path.resolve(import.meta.dirname, "../../../node_modules/.cache/compile"));
-const { run } = await import("./run.ts");
+const repository = path.resolve(import.meta.dirname, "../../..");
+enableCompileCache(path.join(repository, "node_modules", ".cache", "compile"));
+const bundled = freshProgram(repository, "authorization-server");
+const { run } =
+  bundled === undefined ? await import("./run.ts") : ((await import(bundled)) as typeof import("./run.ts"));
 process.exitCode = await run();

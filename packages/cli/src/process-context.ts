@@ -1,9 +1,11 @@
 // The command context of a real process.
+import { createRequire } from "node:module";
 import { isatty } from "node:tty";
 import { terminalText } from "@tulle/telemetry";
 import type { CommandContext } from "./command/command-module.ts";
 import { chooseInstance } from "./instance/choose-instance.ts";
 
+const load = createRequire(import.meta.url);
 const usualColumns = 80;
 
 export function processContext(): CommandContext {
@@ -38,14 +40,14 @@ export function processContext(): CommandContext {
         onRefused: (reason) => void process.stderr.write(terminalText(`tulle: passed over: ${reason}\n`)),
       }),
     async printData(data, format, text) {
-      this.stdout(format === undefined ? text() : await formatData(data, format));
+      this.stdout(format === undefined ? text() : formatData(data, format));
     },
   };
 }
 
-async function formatData(data: unknown, format: "json" | "yaml"): Promise<string> {
+function formatData(data: unknown, format: "json" | "yaml"): string {
   if (format === "json") return `${JSON.stringify(data, null, 2)}\n`;
-  const { stringify } = await import("yaml");
+  const { stringify } = load("yaml") as typeof import("yaml");
   return stringify(data);
 }
 

@@ -7,7 +7,7 @@ import { pathToFileURL } from "node:url";
 
 export const entryFile = path.join(import.meta.dirname, "../main.ts");
 
-const repository = path.resolve(import.meta.dirname, "../../../..");
+export const repository = path.resolve(import.meta.dirname, "../../../..");
 
 /** The folder of the packages, for the module loader. */
 export const packagesUrl = pathToFileURL(`${path.join(repository, "packages")}${path.sep}`).href;

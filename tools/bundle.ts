@@ -1,0 +1,187 @@
+// Makes the bundle of a clone's programs in node_modules/.bundle: each start then reads a dozen files in the place of
+// hundreds. `packages/loading` says when it may be run. Nothing is done where it is fresh. By hand: `npm run bundle`.
+import { spawnSync } from "node:child_process";
+import { createHash, randomBytes } from "node:crypto";
+import { chmodSync, globSync, mkdirSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { readFile } from "node:fs/promises";
+import path from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import { pathToFileURL } from "node:url";
+import { build, type Metafile, type Plugin } from "esbuild";
+import { bundleFolder, freshProgram, manifestName, statusesOf, type BundleManifest } from "@tulle/loading";
+
+/** By the program's name in the bundle. */
+const programs: Readonly<Record<string, string>> = {
+  tulle: "packages/cli/src/start.ts",
+  "authorization-server": "packages/authorization-server/src/run.ts",
+  "load-thread": "packages/config/src/load/load-thread.ts",
+};
+
+const startsAtOnce: ReadonlySet<string> = new Set(["tulle", "load-thread"]);
+
+/** In a source, the function that loads a module when it is needed, and at once then. */
+const loader = "const load = createRequire(import.meta.url);\n";
+
+/** They bring machine code, or are asked for and not there. */
+const external = ["koffi", "@node-rs/argon2", "pg-native"];
+
+/** A process loads the rest of its bundle later: those of running processes have to stay. */
+const keptBundles = 8;
+const keptMs = 86_400_000;
+
+/** Twice the steps in which a kernel's file times go. */
+const coarseTimeMs = 20;
+
+/** Makes the bundle of the clone at `root` unless it is fresh. */
+async function makeBundle(root: string): Promise<void> {
+  if (freshProgram(root, "tulle") !== undefined) return;
+  if (statSync(path.join(root, "node_modules")).uid !== process.getuid?.()) {
+    throw new Error(`${root}/node_modules belongs to another user, who may run npm run bundle`);
+  }
+  for (;;) {
+    const sources = sourcesOf(root);
+    const statuses = statusesOf(root, sources);
+    // What is written within one step of the clock has one time: a source is read when its step is over.
+    await delay(coarseTimeMs);
+    const files = await bundled(root);
+    const after = statusesOf(root, sources);
+    // Edited meanwhile: both may be in it, the old and the new.
+    if (!statuses.every((status, index) => status === after[index])) continue;
+    write(root, files, { sources, statuses });
+    return;
+  }
+}
+
+function sourcesOf(root: string): readonly string[] {
+  return [
+    "package-lock.json",
+    "node_modules/.package-lock.json",
+    "tools/bundle.ts",
+    ...globSync("packages/*/{package.json,src/**/*.ts}", {
+      cwd: root,
+      exclude: (name) => name.endsWith(".test.ts") || name === "testing",
+    }).sort(),
+  ];
+}
+
+/** The bundle's files by name. */
+async function bundled(root: string): Promise<ReadonlyMap<string, Uint8Array>> {
+  const { outputFiles, metafile } = await build({
+    absWorkingDir: root,
+    entryPoints: Object.entries(programs).map(([name, file]) => ({ in: path.join(root, file), out: name })),
+    outdir: bundleFolder(root),
+    outExtension: { ".js": ".mjs" },
+    bundle: true,
+    splitting: true,
+    write: false,
+    metafile: true,
+    format: "esm",
+    platform: "node",
+    target: `node${process.versions.node}`,
+    external,
+    plugins: [places(root)],
+    // Modules of CommonJS ask for others when they run.
+    banner: {
+      js: 'import{createRequire as __createRequire}from"node:module";const require=__createRequire(import.meta.url),__bundleUrl=import.meta.url;',
+    },
+    logLevel: "error",
+  });
+  refuseUnnamed(metafile);
+  return new Map(outputFiles.map((file) => [path.basename(file.path), file.contents]));
+}
+
+/** A module of CommonJS that is imported when it is needed has no named exports in a bundle: `load` gives them. */
+function refuseUnnamed({ inputs }: Metafile): void {
+  for (const [source, { imports }] of Object.entries(inputs)) {
+    for (const { kind, path: target } of imports) {
+      if (kind !== "dynamic-import" || inputs[target]?.format !== "cjs") continue;
+      throw new Error(
+        `${source} imports ${target} when it is needed; a module of CommonJS has to be loaded by createRequire`,
+      );
+    }
+  }
+}
+
+/** A source finds what lies beside it where it always did; what it loads when it is needed is bundled, too. */
+function places(root: string): Plugin {
+  return {
+    name: "places",
+    setup(bundler) {
+      bundler.onLoad({ filter: /[/\\]packages[/\\][^/\\]+[/\\]src[/\\].*\.ts$/ }, async ({ path: file }) => {
+        let text = await readFile(file, "utf8");
+        if (text.includes(loader)) text = text.replace(loader, "").replaceAll(/\bload\((?=["`])/g, "require(");
+        text = text
+          .replaceAll(/new URL\("\.\/([\w-]+)\.ts", import\.meta\.url\)/g, (_all, name: string) => {
+            if (!(name in programs))
+              throw new Error(`${path.relative(root, file)} starts ${name}, which is not bundled`);
+            return `new URL("./${name}.mjs", __bundleUrl)`;
+          })
+          .replaceAll("import.meta.dirname", JSON.stringify(path.dirname(file)))
+          .replaceAll("import.meta.url", JSON.stringify(pathToFileURL(file).href));
+        return { contents: text, loader: "ts" };
+      });
+    },
+  };
+}
+
+/** Keeps what running processes may still load; a bundle of the same content is left as it is. */
+function write(
+  root: string,
+  files: ReadonlyMap<string, Uint8Array>,
+  made: Pick<BundleManifest, "sources" | "statuses">,
+): void {
+  const folder = bundleFolder(root);
+  const hash = createHash("sha256");
+  for (const [name, contents] of files) hash.update(`${name} ${contents.length}\n`).update(contents);
+  // One that is not whole, or not safe to run, is not used again.
+  const name = `${hash.digest("hex").slice(0, 24)}-${randomBytes(4).toString("hex")}`;
+  mkdirSync(folder, { recursive: true });
+  chmodSync(folder, 0o755);
+  const bundle = path.join(folder, name);
+  mkdirSync(bundle);
+  chmodSync(bundle, 0o755);
+  for (const [file, contents] of files) writeOwn(path.join(bundle, file), contents);
+  const manifest: BundleManifest = { root, folder: name, files: [...files.keys()], ...made };
+  const written = path.join(folder, `${name}.json`);
+  writeOwn(written, JSON.stringify(manifest));
+  renameSync(written, path.join(folder, manifestName));
+  removeOld(folder);
+  warm(root, bundle, manifest.files);
+}
+
+/** Whatever this user's mask is: what others may write is not run. */
+function writeOwn(file: string, contents: string | Uint8Array): void {
+  writeFileSync(file, contents, { flag: "wx" });
+  chmodSync(file, 0o644);
+}
+
+function removeOld(folder: string): void {
+  const bundles = readdirSync(folder, { withFileTypes: true })
+    .filter((entry) => entry.isDirectory())
+    .map(({ name }) => ({ path: path.join(folder, name), madeMs: statSync(path.join(folder, name)).mtimeMs }))
+    .sort((a, b) => b.madeMs - a.madeMs);
+  for (const bundle of bundles.slice(keptBundles)) {
+    if (Date.now() - bundle.madeMs > keptMs) rmSync(bundle.path, { recursive: true, force: true });
+  }
+}
+
+/** Compiles all of it once, so that the first processes are as quick as the next ones. */
+function warm(root: string, bundle: string, files: readonly string[]): void {
+  // Those of programs that start at once are left.
+  const modules = files.filter((file) => !startsAtOnce.has(path.basename(file, ".mjs")));
+  const urls = modules.map((file) => pathToFileURL(path.join(bundle, file)).href);
+  const program = `
+    import { enableCompileCache, flushCompileCache } from "node:module";
+    enableCompileCache(${JSON.stringify(path.join(root, "node_modules", ".cache", "compile"))});
+    for (const url of ${JSON.stringify(urls)}) await import(url);
+    flushCompileCache();
+    process.exit(0);`;
+  spawnSync(process.execPath, ["--input-type=module", "--eval", program], { stdio: "ignore", timeout: 60_000 });
+}
+
+try {
+  await makeBundle(path.resolve(import.meta.dirname, ".."));
+} catch (error) {
+  process.stderr.write(`${(error as Error).message}\n`);
+  process.exitCode = 1;
+}
