@@ -2,7 +2,8 @@
 import type { Socket } from "node:net";
 import type { DataPath } from "../worker/data-path.ts";
 import { AutoServerCodec } from "./auto-server-codec.ts";
-import { Http1ServerConnection, type Http1ServerSettings } from "./http1/server-connection.ts";
+import type { Http1ServerSettings } from "./http1/http1-server-settings.ts";
+import { Http1ServerConnection } from "./http1/server-connection.ts";
 import { Http2ServerConnection, type Http2ServerSettings } from "./http2/http2-server-connection.ts";
 import type { ServerCodec, ServerCodecOwner } from "./server-codec.ts";
 

@@ -4,6 +4,7 @@
 // keeps one copies it.
 import type { HeaderMap } from "../http/header-map.ts";
 import type { RequestHead, ResponseHead } from "../http/message.ts";
+import type { StreamBytes } from "../http/stream-bytes.ts";
 
 /** Why a stream ended early, in Envoy's words (`StreamResetReason`), as `%RESPONSE_CODE_DETAILS%` shows them. */
 export type StreamResetReason =
@@ -39,12 +40,15 @@ export interface RequestReceiver {
   onDownstreamReset(reason: StreamResetReason): void;
   /** The client broke the protocol in the middle of its request. */
   onRequestError(error: HttpProtocolError): void;
+  /** All of the response has been written; the sender counts for the next stream once this returns. */
+  onResponseWritten(): void;
   /** What was written has drained after `isOverHighWatermark` was true. */
   onDownstreamDrained(): void;
 }
 
 /** The way back: one response, sent in order. The end of the response ends the stream for the sender. */
 export interface ResponseSender {
+  readonly bytes: StreamBytes;
   sendInformational(status: number, headers: HeaderMap): void;
   sendResponseHead(head: ResponseHead, endStream: boolean): void;
   sendResponseData(chunk: Buffer, endStream: boolean): void;
@@ -78,6 +82,7 @@ export interface ResponseReceiver {
 
 /** The way to the upstream: one request, sent in order. */
 export interface RequestSender {
+  readonly bytes: StreamBytes;
   sendRequestHead(head: RequestHead, endStream: boolean): void;
   sendRequestData(chunk: Buffer, endStream: boolean): void;
   sendRequestTrailers(trailers: HeaderMap): void;

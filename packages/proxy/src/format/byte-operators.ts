@@ -1,18 +1,40 @@
-// Operators of bytes: of bodies, or all of a connection, and those on the wire. Of a connection they are the same; what
-// a single request takes on the wire, or in heads, is not counted.
+// Operators of bytes: of bodies, or all of a connection, and those on the wire. Of a connection they are the same; of a
+// request the codecs count, both ends of it and all of its tries.
 import { number } from "./operator-makers.ts";
 import type { OperatorCompiler } from "./operator.ts";
+import { noStreamBytes, type StreamBytes } from "../http/stream-bytes.ts";
 import type { StreamInfo } from "../http/stream-info.ts";
 
-function ofConnection(read: (info: StreamInfo) => number): OperatorCompiler {
-  return number((info) => (info.isConnection ? String(read(info)) : undefined));
+/** A connection has no heads. */
+const ofConnection = (wireBytesReceived: number, wireBytesSent: number): StreamBytes => ({
+  ...noStreamBytes,
+  wireBytesReceived,
+  wireBytesSent,
+});
+
+/** Between the client and us. */
+export function downstreamBytesOf(info: StreamInfo): StreamBytes {
+  return info.isConnection ? ofConnection(info.bytesReceived, info.bytesSent) : info.downstreamBytes;
 }
 
-/** Whether a TCP proxy has passed anything on. */
-const isPassedOn = ({ upstreamLocalAddress }: StreamInfo): boolean => upstreamLocalAddress !== undefined;
+/** Between us and the host: nothing of a connection that a TCP proxy has not passed on. */
+export function upstreamBytesOf(info: StreamInfo): StreamBytes {
+  if (!info.isConnection) return info.upstreamBytes;
+  if (info.upstreamLocalAddress === undefined) return noStreamBytes;
+  return ofConnection(info.bytesSent, info.bytesReceived);
+}
 
-/** A connection has no heads. */
-const headBytes = ofConnection(() => 0);
+function ofSide(side: "DOWNSTREAM" | "UPSTREAM", bytesOf: (info: StreamInfo) => StreamBytes) {
+  const of = (read: (bytes: StreamBytes) => number): OperatorCompiler => number((info) => String(read(bytesOf(info))));
+  return {
+    [`${side}_WIRE_BYTES_RECEIVED`]: of((bytes) => bytes.wireBytesReceived),
+    [`${side}_WIRE_BYTES_SENT`]: of((bytes) => bytes.wireBytesSent),
+    [`${side}_HEADER_BYTES_RECEIVED`]: of((bytes) => bytes.headerBytesReceived),
+    [`${side}_HEADER_BYTES_SENT`]: of((bytes) => bytes.headerBytesSent),
+    [`${side}_DECOMPRESSED_HEADER_BYTES_RECEIVED`]: of((bytes) => bytes.decompressedHeaderBytesReceived),
+    [`${side}_DECOMPRESSED_HEADER_BYTES_SENT`]: of((bytes) => bytes.decompressedHeaderBytesSent),
+  };
+}
 
 export const byteOperators: Readonly<Record<string, OperatorCompiler>> = {
   BYTES_RECEIVED: number((info) => String(info.bytesReceived)),
@@ -20,16 +42,6 @@ export const byteOperators: Readonly<Record<string, OperatorCompiler>> = {
   // HTTP/3 alone sends anything again itself.
   BYTES_RETRANSMITTED: number(() => "0"),
   PACKETS_RETRANSMITTED: number(() => "0"),
-  DOWNSTREAM_WIRE_BYTES_RECEIVED: ofConnection((info) => info.bytesReceived),
-  DOWNSTREAM_WIRE_BYTES_SENT: ofConnection((info) => info.bytesSent),
-  UPSTREAM_WIRE_BYTES_SENT: ofConnection((info) => (isPassedOn(info) ? info.bytesReceived : 0)),
-  UPSTREAM_WIRE_BYTES_RECEIVED: ofConnection((info) => (isPassedOn(info) ? info.bytesSent : 0)),
-  DOWNSTREAM_HEADER_BYTES_RECEIVED: headBytes,
-  DOWNSTREAM_HEADER_BYTES_SENT: headBytes,
-  DOWNSTREAM_DECOMPRESSED_HEADER_BYTES_RECEIVED: headBytes,
-  DOWNSTREAM_DECOMPRESSED_HEADER_BYTES_SENT: headBytes,
-  UPSTREAM_HEADER_BYTES_RECEIVED: headBytes,
-  UPSTREAM_HEADER_BYTES_SENT: headBytes,
-  UPSTREAM_DECOMPRESSED_HEADER_BYTES_RECEIVED: headBytes,
-  UPSTREAM_DECOMPRESSED_HEADER_BYTES_SENT: headBytes,
+  ...ofSide("DOWNSTREAM", downstreamBytesOf),
+  ...ofSide("UPSTREAM", upstreamBytesOf),
 };

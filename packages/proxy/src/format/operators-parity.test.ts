@@ -10,7 +10,7 @@ import { comparableValue as comparable, operatorCommands } from "../testing/oper
 import { type Side, type Sides, startSides } from "../testing/parity-pair.ts";
 import { unavailableOperators } from "./unavailable-operators.ts";
 
-/** Of requests these are not counted; of connections they are in `connection-operators-parity.test.ts`. */
+/** These have rows of their own in `byte-operators-parity.test.ts`. */
 const commands = operatorCommands.filter(({ name }) => !/_(WIRE|HEADER)_BYTES_/.test(name));
 const metadata = (values: object): object => ({ filter_metadata: values });
 

@@ -4,7 +4,18 @@ import type { HttpConnectionManagerConfig } from "./http-connection-manager-conf
 import type { LocalReply } from "../http/filter.ts";
 import { HeaderMap } from "../http/header-map.ts";
 import type { RequestHead } from "../http/message.ts";
+import type { RouteMatch } from "../route/route-table.ts";
 import { normalizeRequestPath } from "./path-normalization.ts";
+
+/** Whether the client may change the protocol. Without a route, or where that answers, there is nothing to upgrade. */
+export function mayUpgrade(
+  protocol: string,
+  action: RouteMatch["action"] | undefined,
+  { upgradeTypes }: HttpConnectionManagerConfig,
+): boolean {
+  if (action?.type !== "forward") return true;
+  return action.upgrades?.get(protocol)?.enabled ?? upgradeTypes.has(protocol);
+}
 
 /** The answer to a request that goes no further. */
 export interface Refusal extends LocalReply {

@@ -2,7 +2,7 @@
 // through them, and tells observers what happens (Envoy: `ConnectionManagerImpl::ActiveStream`).
 import type { Counter, Logger } from "@tulle/telemetry";
 import type { HttpProtocolError, RequestReceiver, ResponseSender, StreamResetReason } from "../codec/stream-codec.ts";
-import { admitRequest, overloaded, type Refusal } from "./admit-request.ts";
+import { admitRequest, mayUpgrade, overloaded, type Refusal } from "./admit-request.ts";
 import { downstreamReset } from "./downstream-reset.ts";
 import type { LocalReply } from "../http/filter.ts";
 import { HeaderMap } from "../http/header-map.ts";
@@ -48,6 +48,7 @@ export class DownstreamStream implements FilteredStream, RequestReceiver {
 
   #responseState: ResponseState = "none";
   #requestEnded = false;
+  #isEndTold = false;
   /** Of a response that a filter has stopped. */
   #heldHead: ResponseHead | undefined = undefined;
   #lastActivityMs: number;
@@ -65,15 +66,10 @@ export class DownstreamStream implements FilteredStream, RequestReceiver {
     const nowMs = dataPath.turn.nowMs;
     this.#lastActivityMs = nowMs;
     this.#idleTimeoutMs = config.streamIdleTimeoutMs;
-    this.info = new StreamInfo(
-      dataPath.clock.wallMs(),
-      nowMs,
-      connection.info.localAddress,
-      connection.info.remoteAddress,
-      connection.info.serverName,
-    );
-    this.info.listener = connection.info.listener;
-    const tls = connection.info.tls;
+    const { localAddress, remoteAddress, serverName, listener, tls } = connection.info;
+    this.info = new StreamInfo(dataPath.clock.wallMs(), nowMs, localAddress, remoteAddress, serverName);
+    this.info.listener = listener;
+    this.info.downstreamBytes = sender.bytes;
     if (tls !== undefined) {
       this.info.downstreamTls = tls;
       this.info.downstreamPeerCertificate = tls.peer;
@@ -106,7 +102,7 @@ export class DownstreamStream implements FilteredStream, RequestReceiver {
     if (this.dataPath.httpLog.debugEnabled)
       logRequest(this.dataPath.httpLog, this.#connection.info.id, head, endStream);
     if (config.requestTimeoutMs > 0 && !endStream) this.#armRequestTimer(config.requestTimeoutMs);
-    const refusal = this.#isRefusedByOverload() ? overloaded : this.#refusalOf(head);
+    const refusal = this.#refusalOf(head);
     if (refusal !== undefined) {
       if (refusal.endsStream) this.#sender.endWithResponse();
       this.sendLocalReply(refusal);
@@ -119,7 +115,7 @@ export class DownstreamStream implements FilteredStream, RequestReceiver {
     for (const observer of config.observers.route) observer.onRoute(this.info);
     if (this.#idleTimeoutMs > 0) this.#connection.watchIdle(this, this.#idleTimeoutMs);
     this.#armDurationTimer();
-    if (head.upgrade !== undefined && !this.#mayUpgrade(head.upgrade)) {
+    if (head.upgrade !== undefined && !mayUpgrade(head.upgrade, this.routeMatch?.action, config)) {
       this.sendLocalReply({ status: 403, body: "", details: "upgrade_failed" });
       return;
     }
@@ -127,16 +123,14 @@ export class DownstreamStream implements FilteredStream, RequestReceiver {
   }
 
   #refusalOf(head: RequestHead): Refusal | undefined {
+    const { overload, random } = this.dataPath;
+    if (overload.refusesRequest(random)) {
+      this.#config.stats.downstreamRequestsOverloadClose.increment();
+      return overloaded;
+    }
     // Over HTTP/1.1 a connection is for the host that it was made for.
     const isElsewhere = head.protocol === "HTTP/2" && this.#connection.isMisdirected(head.authority);
     return isElsewhere ? misdirected : admitRequest(head, this.#config);
-  }
-
-  #isRefusedByOverload(): boolean {
-    const { overload, random } = this.dataPath;
-    if (!overload.refusesRequest(random)) return false;
-    this.#config.stats.downstreamRequestsOverloadClose.increment();
-    return true;
   }
 
   clearRouteCache(): void {
@@ -151,13 +145,6 @@ export class DownstreamStream implements FilteredStream, RequestReceiver {
     // Logs tell where a request would have led, whatever becomes of it.
     this.info.cluster = isForwarded ? action.clusterSlot.current : undefined;
     if (isForwarded && action.idleTimeoutMs !== undefined) this.#idleTimeoutMs = action.idleTimeoutMs;
-  }
-
-  #mayUpgrade(protocol: string): boolean {
-    // Without a route, or where the route itself answers, there is nothing to upgrade.
-    const action = this.routeMatch?.action;
-    if (action?.type !== "forward") return true;
-    return action.upgrades?.get(protocol)?.enabled ?? this.#config.upgradeTypes.has(protocol);
   }
 
   continueRequest(): void {
@@ -216,6 +203,7 @@ export class DownstreamStream implements FilteredStream, RequestReceiver {
     this.info.responseFlags |= responseFlags[flag].bit;
     this.info.responseCodeDetails = details;
     this.#end(false);
+    this.onResponseWritten();
   }
 
   onRequestError(error: HttpProtocolError): void {
@@ -295,6 +283,7 @@ export class DownstreamStream implements FilteredStream, RequestReceiver {
       logResponse(this.dataPath.httpLog, this.#connection.info.id, info, endStream);
     if (endStream) this.#end();
     this.#sender.sendResponseHead(response, endStream);
+    if (endStream) this.onResponseWritten();
   }
 
   sendResponseData(chunk: Buffer, endStream: boolean): void {
@@ -310,6 +299,7 @@ export class DownstreamStream implements FilteredStream, RequestReceiver {
     if (this.request.method !== "HEAD") this.info.bytesSent += chunk.length;
     if (endStream) this.#end();
     this.#sender.sendResponseData(chunk, endStream);
+    if (endStream) this.onResponseWritten();
   }
 
   sendResponseTrailers(trailers: HeaderMap): void {
@@ -324,6 +314,7 @@ export class DownstreamStream implements FilteredStream, RequestReceiver {
     }
     this.#end();
     this.#sender.sendResponseTrailers(trailers);
+    this.onResponseWritten();
   }
 
   resetStream(flag: ResponseFlag | undefined, details: string): void {
@@ -333,6 +324,7 @@ export class DownstreamStream implements FilteredStream, RequestReceiver {
     this.#config.stats.downstreamRequestsLocalReset.increment();
     this.#end(false);
     this.#sender.resetStream("local_reset");
+    this.onResponseWritten();
   }
 
   isOverHighWatermark(): boolean {
@@ -393,6 +385,12 @@ export class DownstreamStream implements FilteredStream, RequestReceiver {
     if (isWhole) info.responseEndedMs = nowMs;
     info.durationMs = nowMs - info.startMonotonicMs;
     this.#filters.complete();
-    for (const observer of this.#config.observers.end) observer.onEnd(info);
+  }
+
+  // What it took on the wire is known now. HTTP/1.1 says so before it turns to the next request.
+  onResponseWritten(): void {
+    if (this.#isEndTold || !this.isOver) return;
+    this.#isEndTold = true;
+    for (const observer of this.#config.observers.end) observer.onEnd(this.info);
   }
 }

@@ -10,6 +10,7 @@ import type { AccessLogType } from "./access-log-type.ts";
 import type { GrpcMessages } from "./grpc-messages.ts";
 import type { HeaderMap } from "./header-map.ts";
 import type { Protocol, RequestHead, ResponseHead } from "./message.ts";
+import { noStreamBytes, type StreamBytes, sumOfBytes } from "./stream-bytes.ts";
 
 /** Of a connection: what took it. */
 export interface ListenerFacts {
@@ -103,6 +104,11 @@ export class StreamInfo {
   /** Body bytes from the client and to the client. */
   bytesReceived = 0;
   bytesSent = 0;
+  /** Of a request, on the wire; to be read while it lasts, or as its end is told of. */
+  downstreamBytes: StreamBytes = noStreamBytes;
+  /** Of tries that are over, and of the one that is not. */
+  #endedTries: StreamBytes = noStreamBytes;
+  #currentTry: StreamBytes = noStreamBytes;
   attemptCount = 0;
   /** From start to the end of the stream; set just before the completion hooks run. */
   durationMs = 0;
@@ -156,13 +162,25 @@ export class StreamInfo {
   }
 
   /** The connection of a try is there, and the request begins to leave. */
-  connectedUpstream(connection: UpstreamConnection, nowMs: number): void {
+  connectedUpstream(connection: UpstreamConnection, bytes: StreamBytes, nowMs: number): void {
+    this.#currentTry = bytes;
     this.upstreamLocalAddress = connection.localAddress;
     this.upstreamTls = connection.tls;
     this.upstreamProtocol = connection.protocol;
     this.upstreamConnectStartedMs = connection.connectStartedMs;
     this.upstreamConnectedMs = connection.connectedMs;
     this.upstreamRequestStartedMs = nowMs;
+  }
+
+  /** `bytes` are those of the try which is over. */
+  endedUpstream(bytes: StreamBytes): void {
+    this.#currentTry = noStreamBytes;
+    this.#endedTries = sumOfBytes(this.#endedTries, bytes);
+  }
+
+  /** On the wire, of all tries together (as Envoy). */
+  get upstreamBytes(): StreamBytes {
+    return sumOfBytes(this.#endedTries, this.#currentTry);
   }
 
   heardUpstream(part: "head" | "body", endStream: boolean, nowMs: number): void {

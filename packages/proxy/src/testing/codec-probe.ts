@@ -1,7 +1,8 @@
 // Runs bytes through one side of the HTTP/1.1 codec on a fake socket and says what came out of it as plain data.
 import { Logging } from "@tulle/telemetry";
 import { Http1ClientConnection } from "../codec/http1/client-connection.ts";
-import { Http1ServerConnection, type Http1ServerSettings } from "../codec/http1/server-connection.ts";
+import type { Http1ServerSettings } from "../codec/http1/http1-server-settings.ts";
+import { Http1ServerConnection } from "../codec/http1/server-connection.ts";
 import type { HttpProtocolError, RequestReceiver, ResponseReceiver, ResponseSender } from "../codec/stream-codec.ts";
 import { DataPath } from "../worker/data-path.ts";
 import { HeaderMap } from "../http/header-map.ts";
@@ -78,6 +79,7 @@ export function readRequests(
       onRequestTrailers: finish,
       onDownstreamReset: () => undefined,
       onRequestError: (received) => refuse(sender, received),
+      onResponseWritten: () => undefined,
       onDownstreamDrained: () => undefined,
     };
   };

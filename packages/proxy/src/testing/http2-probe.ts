@@ -13,9 +13,9 @@ import { FakeSocket } from "./fake-socket.ts";
 import { ManualClock } from "./manual-clock.ts";
 
 // One for all probes, as for those of HTTP/1.1.
-const dataPath = new DataPath({ logging: new Logging({ level: "off" }), clock: new ManualClock() });
+export const dataPath = new DataPath({ logging: new Logging({ level: "off" }), clock: new ManualClock() });
 
-const settings = {
+export const settings = {
   http2: defaultHttp2Options,
   http2Stats: http2StatsOf(new MetricRegistry()),
   bufferLimitBytes: 1024 * 1024,
@@ -66,6 +66,7 @@ export function readHttp2Requests(chunks: readonly Buffer[]): SeenHttp2Side {
       },
       onDownstreamReset: (reason) => say(` reset ${reason}`),
       onRequestError: ({ details }) => say(` error ${details}`),
+      onResponseWritten: () => undefined,
       onDownstreamDrained: () => undefined,
     };
   };

@@ -6,13 +6,14 @@ import type { DataPath } from "../worker/data-path.ts";
 import type { TlsInfo } from "../tls/tls-info.ts";
 import { HeaderMap } from "../http/header-map.ts";
 import type { RequestHead } from "../http/message.ts";
+import type { StreamBytes } from "../http/stream-bytes.ts";
 import type { PoolWaiter } from "./host-pool.ts";
 import type { UpstreamConnection } from "./pooled-connection.ts";
 import { TcpConnection, type TcpConnectionOwner } from "./tcp-connection.ts";
 
 const noBytes: Buffer = Buffer.alloc(0);
 
-export class TcpUpstream implements RequestSender, UpstreamConnection, TcpConnectionOwner {
+export class TcpUpstream implements RequestSender, StreamBytes, UpstreamConnection, TcpConnectionOwner {
   readonly #connection: TcpConnection;
   readonly #waiter: PoolWaiter;
 
@@ -24,6 +25,13 @@ export class TcpUpstream implements RequestSender, UpstreamConnection, TcpConnec
   readonly protocol = undefined;
   readonly connectStartedMs = -1;
   readonly connectedMs = -1;
+  wireBytesSent = 0;
+  wireBytesReceived = 0;
+  readonly headerBytesSent = 0;
+  readonly headerBytesReceived = 0;
+  readonly decompressedHeaderBytesSent = 0;
+  readonly decompressedHeaderBytesReceived = 0;
+  readonly bytes: StreamBytes = this;
 
   get localAddress(): string | undefined {
     return this.#connection.localAddress;
@@ -45,6 +53,7 @@ export class TcpUpstream implements RequestSender, UpstreamConnection, TcpConnec
   }
 
   sendRequestData(chunk: Buffer, endStream: boolean): void {
+    this.wireBytesSent += chunk.length;
     this.#connection.write(chunk);
     if (endStream) this.#connection.end();
   }
@@ -84,6 +93,7 @@ export class TcpUpstream implements RequestSender, UpstreamConnection, TcpConnec
   }
 
   onData(chunk: Buffer): void {
+    this.wireBytesReceived += chunk.length;
     this.#waiter.onResponseData(chunk, false);
   }
 

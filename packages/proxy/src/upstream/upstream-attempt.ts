@@ -8,6 +8,7 @@ import { CallbackTimer, tickMs, TimerEntry } from "../worker/timer-wheel.ts";
 import { grpcStatuses, httpStatusOfGrpc } from "../http/grpc-status.ts";
 import type { HeaderMap } from "../http/header-map.ts";
 import type { ResponseHead } from "../http/message.ts";
+import type { StreamBytes } from "../http/stream-bytes.ts";
 import { serverNameOf } from "./auto-server-name.ts";
 import { type HostPool, hostPool, type PoolWaiter } from "./host-pool.ts";
 import type { UpstreamConnection } from "./pooled-connection.ts";
@@ -31,6 +32,8 @@ export interface AttemptOwner {
   /** The cluster's limit for one request at a host is over (max_stream_duration). */
   onMaxDuration(attempt: UpstreamAttempt): void;
   onUpstreamDrained(): void;
+  /** It has had its answer, or is given up; `bytes` are another's once this returns. */
+  onStreamEnd?(bytes: StreamBytes): void;
 }
 
 /**
@@ -258,6 +261,7 @@ export class UpstreamAttempt extends TimerEntry implements PoolWaiter {
     if (this.#durationTimer !== undefined) this.#dataPath.timers.disarm(this.#durationTimer);
     countRequest(this.#cluster, -1);
     this.host.activeRequests -= 1;
+    this.#request.onStreamEnd?.(this.#sender!.bytes);
   }
 
   #countAnswer(status: number, grpcStatus: string | undefined, endStream: boolean): void {

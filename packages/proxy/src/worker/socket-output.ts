@@ -34,6 +34,11 @@ export class SocketOutput {
     return this.#writer.bytesSent;
   }
 
+  /** What is gathered is part of it. */
+  get position(): number {
+    return this.#writer.bytesSent + this.#text.length;
+  }
+
   isOverHighWatermark(): boolean {
     if (this.#writer.waitingBytes + this.#text.length <= this.#limitBytes) return false;
     this.#wasOver = true;

@@ -6,6 +6,7 @@ import type { DataPath } from "../../worker/data-path.ts";
 import type { TlsInfo } from "../../tls/tls-info.ts";
 import type { HeaderMap } from "../../http/header-map.ts";
 import type { RequestHead } from "../../http/message.ts";
+import { fieldBytes } from "../../http/stream-bytes.ts";
 import { readyEventOf } from "../../tls/ready-event.ts";
 import type { ClientCodec, ClientCodecOwner } from "../client-codec.ts";
 import type { RequestSender, ResponseReceiver, StreamResetReason } from "../stream-codec.ts";
@@ -13,6 +14,7 @@ import { acceptField, acceptOfKey } from "../websocket-key.ts";
 import { BodyDecoder, type BodySink } from "./body-decoder.ts";
 import { HeadFields } from "./head-fields.ts";
 import { HeadReader, mayBeginResponse } from "./head-reader.ts";
+import { Http1StreamBytes } from "./http1-stream-bytes.ts";
 import { bodyChunked, bodyTunnel, bodyUntilClose, parseResponseHead } from "./response-head.ts";
 import { RequestEncoder } from "./request-encoder.ts";
 import { SocketOutput } from "../../worker/socket-output.ts";
@@ -46,6 +48,7 @@ export class Http1ClientConnection implements ClientCodec, RequestSender, BodySi
   readonly #settings: Http1ClientSettings;
   readonly #dataPath: DataPath;
   readonly #output: SocketOutput;
+  readonly bytes: Http1StreamBytes;
   readonly #request: RequestEncoder;
   readonly #head: HeadReader;
   readonly #fields = new HeadFields();
@@ -78,7 +81,8 @@ export class Http1ClientConnection implements ClientCodec, RequestSender, BodySi
     this.#output = new SocketOutput(socket, dataPath, settings.bufferLimitBytes, () =>
       this.#receiver?.onUpstreamDrained(),
     );
-    this.#request = new RequestEncoder(this.#output, settings.enableTrailers);
+    this.bytes = new Http1StreamBytes(this, this.#output);
+    this.#request = new RequestEncoder(this.#output, this.bytes, settings.enableTrailers);
     this.#head = new HeadReader(settings.maxHeadBytes, settings.maxFieldCount, mayBeginResponse);
     this.#body = new BodyDecoder(settings.maxHeadBytes, settings.maxFieldCount);
     socket.on(readyEventOf(socket), (tls?: TlsInfo) => this.#onConnect(tls));
@@ -111,6 +115,8 @@ export class Http1ClientConnection implements ClientCodec, RequestSender, BodySi
     this.#informationalCount = 0;
     this.#hasWaited = !this.#isNew;
     this.#sentBefore = this.#output.bytesSent;
+    this.bytes.beginReceiving(0);
+    this.bytes.begin();
     return this;
   }
 
@@ -237,6 +243,7 @@ export class Http1ClientConnection implements ClientCodec, RequestSender, BodySi
       this.#breakProtocol();
       return false;
     }
+    this.bytes.decompressedHeaderBytesReceived += this.#fields.bytes;
     const receiver = this.#receiver!;
     const head = framing.head;
     if (head.status < 200 && framing.bodyBytes !== bodyTunnel) {
@@ -297,6 +304,7 @@ export class Http1ClientConnection implements ClientCodec, RequestSender, BodySi
     const receiver = this.#receiver;
     if (receiver === undefined) return;
     this.#endResponse();
+    if (trailers !== undefined) this.bytes.trailerBytesReceived = fieldBytes(trailers.entries);
     if (trailers !== undefined && this.#settings.enableTrailers) receiver.onResponseTrailers(trailers);
     else receiver.onResponseData(noBytes, true);
   }

@@ -15,6 +15,8 @@ const controlCharacter = /[\0-\x08\x0a-\x1f\x7f]/g;
 export class HeadFields {
   entries: string[] = [];
   fieldCount = 0;
+  /** Of names and values, with what frames each; see `fieldBytes`. */
+  bytes = 0;
   hostCount = 0;
   host = "";
   contentLengthCount = 0;
@@ -29,6 +31,7 @@ export class HeadFields {
   reset(): void {
     this.entries = [];
     this.fieldCount = 0;
+    this.bytes = 0;
     this.hostCount = 0;
     this.host = "";
     this.contentLengthCount = 0;
@@ -79,6 +82,7 @@ export function readFields(
     while (valueEnd > valueStart && isBlank(text.charCodeAt(valueEnd - 1))) valueEnd -= 1;
     fields.fieldCount += 1;
     if (fields.fieldCount > maxFieldCount) return "http1.too_many_headers";
+    fields.bytes += valueEnd - valueStart + name.text.length + 3;
     const value = text.slice(valueStart, valueEnd);
     if (name.kind === headerKinds.plain) fields.entries.push(name.text, value);
     else keepSpecialField(fields, name.kind, name.text, value);

@@ -5,12 +5,14 @@ import type { RequestHead } from "../../http/message.ts";
 import type { SocketOutput } from "../../worker/socket-output.ts";
 import { keyField, newWebSocketKey } from "../websocket-key.ts";
 import { fieldLines } from "./field-lines.ts";
+import type { Http1StreamBytes } from "./http1-stream-bytes.ts";
 
 /** Without a body they need not say so. */
 const bodilessMethods = new Set(["GET", "HEAD", "DELETE", "TRACE", "CONNECT"]);
 
 export class RequestEncoder {
   readonly #output: SocketOutput;
+  readonly #bytes: Http1StreamBytes;
   readonly #enableTrailers: boolean;
   #isChunked = false;
   /** The request asks for a tunnel: what follows its head has no framing. */
@@ -18,8 +20,9 @@ export class RequestEncoder {
   /** That of a WebSocket whose client has none, since it speaks HTTP/2; empty for others. */
   madeKey = "";
 
-  constructor(output: SocketOutput, enableTrailers: boolean) {
+  constructor(output: SocketOutput, bytes: Http1StreamBytes, enableTrailers: boolean) {
     this.#output = output;
+    this.#bytes = bytes;
     this.#enableTrailers = enableTrailers;
   }
 
@@ -27,7 +30,8 @@ export class RequestEncoder {
     const { method } = head;
     this.isUpgrade = head.upgrade !== undefined;
     const target = method === "CONNECT" ? head.authority : head.path;
-    let text = `${method} ${target} HTTP/1.1\r\nhost: ${head.authority}\r\n`;
+    const firstLine = `${method} ${target} HTTP/1.1\r\n`;
+    let text = `${firstLine}host: ${head.authority}\r\n`;
     const entries = head.headers.entries;
     let hasLength = false;
     for (let index = 0; index < entries.length; index += 2) {
@@ -51,6 +55,7 @@ export class RequestEncoder {
         text += "content-length: 0\r\n";
       }
     }
+    this.#bytes.headerBytesSent += text.length - firstLine.length;
     this.#output.writeText(`${text}\r\n`);
   }
 
@@ -67,6 +72,7 @@ export class RequestEncoder {
   writeTrailers(trailers: HeaderMap): void {
     if (!this.#isChunked) return;
     const lines = this.#enableTrailers ? fieldLines(trailers.entries) : "";
+    this.#bytes.headerBytesSent += lines.length;
     this.#output.writeText(`0\r\n${lines}\r\n`);
   }
 }

@@ -4,6 +4,7 @@
 import type { HeaderMap } from "../../http/header-map.ts";
 import type { ResponseHead } from "../../http/message.ts";
 import { fieldLines } from "./field-lines.ts";
+import type { Http1StreamBytes } from "./http1-stream-bytes.ts";
 import type { SocketOutput } from "../../worker/socket-output.ts";
 import { mayHaveBody, statusLine } from "./status-line.ts";
 
@@ -15,6 +16,7 @@ type ResponseMode = "unsent" | "none" | "length" | "chunked" | "close" | "tunnel
 
 export class ResponseEncoder {
   readonly #output: SocketOutput;
+  readonly #bytes: Http1StreamBytes;
   readonly #enableTrailers: boolean;
   #mode: ResponseMode = "unsent";
   #isHead = false;
@@ -24,8 +26,9 @@ export class ResponseEncoder {
    */
   keepAlive = true;
 
-  constructor(output: SocketOutput, enableTrailers: boolean) {
+  constructor(output: SocketOutput, bytes: Http1StreamBytes, enableTrailers: boolean) {
     this.#output = output;
+    this.#bytes = bytes;
     this.#enableTrailers = enableTrailers;
   }
 
@@ -35,6 +38,7 @@ export class ResponseEncoder {
     this.#isHead = isHead;
     this.#isHttp10 = isHttp10;
     this.keepAlive = keepAlive;
+    this.#bytes.begin();
   }
 
   get isUnsent(): boolean {
@@ -57,13 +61,16 @@ export class ResponseEncoder {
 
   writeInformational(status: number, headers: HeaderMap): void {
     if (this.#isHttp10 || this.#mode !== "unsent") return;
-    this.#output.writeText(`${statusLine(status)}${fieldLines(headers.entries)}\r\n`);
+    const lines = fieldLines(headers.entries);
+    this.#bytes.headerBytesSent += lines.length;
+    this.#output.writeText(`${statusLine(status)}${lines}\r\n`);
   }
 
   writeHead(head: ResponseHead, endStream: boolean): void {
     const status = head.status;
     const entries = head.headers.entries;
-    let text = statusLine(status);
+    const firstLine = statusLine(status);
+    let text = firstLine;
     let hasLength = false;
     for (let index = 0; index < entries.length; index += 2) {
       const name = entries[index]!;
@@ -72,6 +79,7 @@ export class ResponseEncoder {
     }
     if (this.#mode === "tunnel") {
       if (head.upgrade !== undefined) text += `connection: upgrade\r\nupgrade: ${head.upgrade}\r\n`;
+      this.#bytes.headerBytesSent += text.length - firstLine.length;
       this.#output.writeText(`${text}\r\n`);
       return;
     }
@@ -82,6 +90,7 @@ export class ResponseEncoder {
     else if (endStream && mode === "length" && !hasLength) text += "content-length: 0\r\n";
     if (!this.keepAlive) text += "connection: close\r\n";
     else if (this.#isHttp10) text += "connection: keep-alive\r\n";
+    this.#bytes.headerBytesSent += text.length - firstLine.length;
     this.#output.writeText(`${text}\r\n`);
   }
 
@@ -105,6 +114,7 @@ export class ResponseEncoder {
   writeTrailers(trailers: HeaderMap): void {
     if (this.#mode !== "chunked") return;
     const lines = this.#enableTrailers ? fieldLines(trailers.entries) : "";
+    this.#bytes.headerBytesSent += lines.length;
     this.#output.writeText(`0\r\n${lines}\r\n`);
   }
 

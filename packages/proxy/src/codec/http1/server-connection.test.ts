@@ -418,6 +418,7 @@ function answering(fake: FakeSocket, clock: ManualClock | RoundClock, answer: (s
         onRequestTrailers: ignore,
         onDownstreamReset: ignore,
         onRequestError: ignore,
+        onResponseWritten: () => undefined,
         onDownstreamDrained: ignore,
       }),
       onConnectionError: ignore,

@@ -4,6 +4,7 @@ import type { Socket } from "node:net";
 import type { DataPath } from "../../worker/data-path.ts";
 import type { HeaderMap } from "../../http/header-map.ts";
 import type { ResponseHead } from "../../http/message.ts";
+import { fieldBytes } from "../../http/stream-bytes.ts";
 import type { ServerCodec, ServerCodecOwner } from "../server-codec.ts";
 import {
   HttpProtocolError,
@@ -14,23 +15,16 @@ import {
 import { BodyDecoder, type BodySink } from "./body-decoder.ts";
 import { HeadFields } from "./head-fields.ts";
 import { HeadReader, mayBeginRequest } from "./head-reader.ts";
+import type { Http1ServerSettings } from "./http1-server-settings.ts";
+import { Http1StreamBytes } from "./http1-stream-bytes.ts";
 import { LingeringClose } from "../../worker/lingering-close.ts";
-import { parseRequestHead, requestHeadError, type RequestHeadLimits } from "./request-head.ts";
+import { parseRequestHead, requestHeadError } from "./request-head.ts";
 import { ResponseEncoder } from "./response-encoder.ts";
 import { type SilentClient, ServerTimers } from "../server-timers.ts";
 import { SocketOutput } from "../../worker/socket-output.ts";
 
 const carriageReturn = 13;
 const lineFeed = 10;
-
-export interface Http1ServerSettings extends RequestHeadLimits {
-  readonly maxHeadBytes: number;
-  readonly enableTrailers: boolean;
-  readonly bufferLimitBytes: number;
-  /** 0 = none, as for the other one. */
-  readonly idleTimeoutMs: number;
-  readonly headersTimeoutMs: number;
-}
 
 /**
  * - `head`: between requests, or collecting a head.
@@ -51,6 +45,7 @@ export class Http1ServerConnection implements ServerCodec, ResponseSender, BodyS
   readonly #settings: Http1ServerSettings;
   readonly #dataPath: DataPath;
   readonly #output: SocketOutput;
+  readonly bytes: Http1StreamBytes;
   readonly #response: ResponseEncoder;
   readonly #head: HeadReader;
   readonly #fields = new HeadFields();
@@ -76,7 +71,8 @@ export class Http1ServerConnection implements ServerCodec, ResponseSender, BodyS
     this.#settings = settings;
     this.#dataPath = dataPath;
     this.#output = new SocketOutput(socket, dataPath, settings.bufferLimitBytes, () => this.#onDrained());
-    this.#response = new ResponseEncoder(this.#output, settings.enableTrailers);
+    this.bytes = new Http1StreamBytes(this, this.#output);
+    this.#response = new ResponseEncoder(this.#output, this.bytes, settings.enableTrailers);
     this.#head = new HeadReader(settings.maxHeadBytes, settings.maxFieldCount, mayBeginRequest);
     this.#body = new BodyDecoder(settings.maxHeadBytes, settings.maxFieldCount);
     this.#timers = new ServerTimers(this, settings.idleTimeoutMs, settings.headersTimeoutMs, dataPath);
@@ -160,6 +156,7 @@ export class Http1ServerConnection implements ServerCodec, ResponseSender, BodyS
   #hold(data: Buffer, position: number, isOurs: boolean): void {
     const rest = position === 0 ? data : data.subarray(position);
     this.#held = isOurs ? rest : Buffer.from(rest);
+    this.bytes.behindBytes = rest.length;
     this.#socket.pause();
   }
 
@@ -173,11 +170,13 @@ export class Http1ServerConnection implements ServerCodec, ResponseSender, BodyS
     const reader = this.#head;
     let position = start;
     if (!reader.isPartial) {
+      this.bytes.beginReceiving(data.length - start);
       // An empty line or more before a request is let pass (RFC 9112 §2.2).
       while (data[position] === carriageReturn && data[position + 1] === lineFeed) position += 2;
       if (position === data.length) return position;
     }
     const next = reader.read(data, position);
+    this.bytes.behindBytes = next < 0 ? 0 : data.length - next;
     if (next >= 0) return this.#startRequest() ? next : -1;
     if (reader.fault !== undefined) this.#refuse(requestHeadError(reader.fault, reader, this.#settings, this.#fields));
     else this.#timers.beginHead();
@@ -195,15 +194,16 @@ export class Http1ServerConnection implements ServerCodec, ResponseSender, BodyS
       return false;
     }
     this.#timers.endHead();
-    const head = framing.head;
+    const { head, bodyBytes } = framing;
     this.#response.start(head.method === "HEAD", head.protocol === "HTTP/1.0", framing.keepAlive);
+    this.bytes.decompressedHeaderBytesReceived = this.#fields.bytes;
     this.#tunnelAsked = framing.upgrade !== "";
     if (this.#tunnelAsked) {
       head.upgrade = framing.upgrade;
       // Whatever the answer, the client may already be speaking another protocol behind its head (as Envoy).
       this.#response.keepAlive = false;
     }
-    const bodyBytes = framing.bodyBytes;
+    if (bodyBytes !== 0 || this.#tunnelAsked) this.bytes.behindBytes = 0;
     if (bodyBytes === 0) this.#requestEnded();
     else {
       this.#state = "body";
@@ -241,6 +241,7 @@ export class Http1ServerConnection implements ServerCodec, ResponseSender, BodyS
   onBodyEnd(trailers: HeaderMap | undefined): void {
     if (this.#state !== "body") return;
     this.#requestEnded();
+    if (trailers !== undefined) this.bytes.trailerBytesReceived = fieldBytes(trailers.entries);
     if (trailers !== undefined && this.#settings.enableTrailers) this.#receiver?.onRequestTrailers(trailers);
     else this.#receiver?.onRequestData(noBytes, true);
   }
@@ -298,6 +299,7 @@ export class Http1ServerConnection implements ServerCodec, ResponseSender, BodyS
   #responseEnded(): void {
     const state = this.#state;
     this.#response.end();
+    this.#receiver?.onResponseWritten();
     this.#receiver = undefined;
     this.#timers.quietSinceMs = this.#dataPath.turn.nowMs;
     if (state === "closed") return;
@@ -343,7 +345,6 @@ export class Http1ServerConnection implements ServerCodec, ResponseSender, BodyS
   }
 
   pauseRequest(): void {
-    if (this.#paused) return;
     this.#paused = true;
     this.#socket.pause();
   }

@@ -10,6 +10,7 @@ import { defaultHttp2Options } from "./http2-options.ts";
 class Body implements SendingStream {
   readonly id: number;
   sendWindowBytes: number;
+  framedBytesSent = 0;
   askedCount = 0;
   left: Buffer;
   readonly #stage: Stage;

@@ -1,7 +1,7 @@
 // How many bytes of bodies one connection may carry each way (RFC 9113 §5.2, §6.9), and which streams wait for their
 // turn: those that have waited go behind those that come, so that each gets one.
 import type { FloodGuard } from "./flood-guard.ts";
-import { defaultMaxFrameBytes, defaultWindowBytes, maxInteger } from "./frame.ts";
+import { defaultMaxFrameBytes, defaultWindowBytes, frameHeaderBytes, maxInteger } from "./frame.ts";
 import type { FrameOutput } from "./frame-output.ts";
 import type { FrameWriter } from "./frame-writer.ts";
 
@@ -10,6 +10,8 @@ export interface SendingStream {
   readonly id: number;
   /** Bytes of bodies that the peer lets us send on it. */
   sendWindowBytes: number;
+  /** In frames, with their headers. */
+  framedBytesSent: number;
   /** Writes of what waits what the windows allow; false when something waits still. */
   flushWaiting(): boolean;
 }
@@ -91,7 +93,9 @@ export class ConnectionWindows {
     if (bytes <= 0) return 0;
     stream.sendWindowBytes -= bytes;
     this.#sendBytes -= bytes;
-    this.#floods.dataFramesSent(Math.ceil(bytes / defaultMaxFrameBytes));
+    const frames = Math.ceil(bytes / defaultMaxFrameBytes);
+    stream.framedBytesSent += bytes + frames * frameHeaderBytes;
+    this.#floods.dataFramesSent(frames);
     this.#frames.data(stream.id, chunk, start, start + bytes, endStream && bytes === left);
     return bytes;
   }

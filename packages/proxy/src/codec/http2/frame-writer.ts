@@ -76,8 +76,8 @@ export class FrameWriter {
     return encoder;
   }
 
-  /** As HEADERS and, where it is long, CONTINUATIONs (§6.2, §6.10). */
-  endFields(streamId: number, endStream: boolean): void {
+  /** As HEADERS and, where it is long, CONTINUATIONs (§6.2, §6.10); gives how many bytes they are. */
+  endFields(streamId: number, endStream: boolean): number {
     const { encoder } = this;
     const output = this.#output;
     this.waitingHeads = output.waitingBytes > 0 ? this.waitingHeads + 1 : 0;
@@ -86,7 +86,7 @@ export class FrameWriter {
       const length = encoder.at - output.at - frameHeaderBytes;
       writeFrameHeader(output.bytes, output.at, length, frameTypes.headers, flags | frameFlags.endHeaders, streamId);
       output.at = encoder.at;
-      return;
+      return length + frameHeaderBytes;
     }
     const { bytes, at: total } = encoder;
     for (let at = 0; at < total; at += defaultMaxFrameBytes) {
@@ -96,12 +96,14 @@ export class FrameWriter {
       output.beginFrame(end - at, type, (at === 0 ? flags : 0) | endHeaders, streamId);
       output.copy(bytes, at, end);
     }
+    return total + Math.ceil(total / defaultMaxFrameBytes) * frameHeaderBytes;
   }
 
-  trailers(streamId: number, { entries }: HeaderMap): void {
+  /** Gives how many bytes they are. */
+  trailers(streamId: number, { entries }: HeaderMap): number {
     this.#stats.trailers.increment();
     this.beginFields(entries, 0).fields(entries);
-    this.endFields(streamId, true);
+    return this.endFields(streamId, true);
   }
 
   /** Bytes of a body as DATA frames, of which the last one may end the stream. */

@@ -164,6 +164,7 @@ export class Http2ClientConnection implements ClientCodec, SessionOwner, ClientS
       return;
     }
     if (session.refusesSection(streamId, client)) return;
+    client!.countFieldsReceived(section.wireBytes, fields.textBytes);
     const isSound = isTrailers
       ? this.#takeTrailers(client, section.endStream)
       : client!.onHead(this.#response, section.endStream);

@@ -88,7 +88,7 @@ export class Http2ClientStream extends Http2Stream implements RequestSender {
     }
     encoder.field(":authority", authority);
     encoder.fields(headers.entries);
-    frames.endFields(this.id, endStream);
+    this.countFieldsSent(frames.endFields(this.id, endStream));
     if (isExtended) this.#websocketKey = head.upgrade === "websocket" ? (headers.get(keyField) ?? "") : "";
     if (endStream) this.endSending();
   }

@@ -138,6 +138,7 @@ export class Http2ServerConnection implements ServerCodec, SessionOwner, SilentC
     const stream = new Http2ServerStream(streamId, session, head);
     session.add(stream);
     stream.isReceiveOver = section.endStream;
+    stream.countFieldsReceived(section.wireBytes, fields.textBytes);
     if (session.streams.size > session.options.maxConcurrentStreams) {
       stream.reset(errorCodes.refusedStream);
       return;
@@ -178,6 +179,7 @@ export class Http2ServerConnection implements ServerCodec, SessionOwner, SilentC
       return;
     }
     if (session.refusesSection(streamId, stream)) return;
+    stream!.countFieldsReceived(section.wireBytes, fields.textBytes);
     session.stats.trailers.increment();
     const isSound = section.endStream && fields.fault === "" && !fields.isTooLarge && !stream!.isConnect;
     if (!isSound || !stream!.countBody(0, true)) {

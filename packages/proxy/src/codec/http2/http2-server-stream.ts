@@ -78,7 +78,7 @@ export class Http2ServerStream extends Http2Stream implements ResponseSender {
     const encoder = frames.beginFields(entries, statusFieldBytes);
     encoder.field(":status", String(status));
     encoder.fields(entries);
-    frames.endFields(this.id, endStream);
+    this.countFieldsSent(frames.endFields(this.id, endStream));
   }
 
   sendResponseData(chunk: Buffer, endStream: boolean): void {
@@ -93,8 +93,10 @@ export class Http2ServerStream extends Http2Stream implements ResponseSender {
 
   // The stream is over with its answer; a client that goes on sending is told to stop (RFC 9113 §8.1).
   protected override onSendEnd(): void {
+    const { receiver } = this;
     this.receiver = undefined;
     if (!this.isReceiveOver) this.reset(errorCodes.noError);
+    receiver?.onResponseWritten();
   }
 
   resetStream(reason: StreamResetReason): void {

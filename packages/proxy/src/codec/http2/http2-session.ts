@@ -3,7 +3,7 @@
 import type { DataPath } from "../../worker/data-path.ts";
 import { ConnectionWindows } from "./connection-windows.ts";
 import { type Flood, FloodGuard } from "./flood-guard.ts";
-import { errorCodes, frameFlags, frameTypes, maxInteger } from "./frame.ts";
+import { errorCodes, frameFlags, frameHeaderBytes, frameTypes, maxInteger } from "./frame.ts";
 import type { FrameOutput } from "./frame-output.ts";
 import { FrameWriter } from "./frame-writer.ts";
 import { FrameReader, type FrameSink } from "./frame-reader.ts";
@@ -209,6 +209,7 @@ export class Http2Session implements FrameSink, SectionSink, PingedConnection {
       return;
     }
     stream.receiveWindowBytes -= payloadBytes;
+    stream.wireBytesReceived += payloadBytes + frameHeaderBytes;
     if (paddingBytes > 0) stream.creditBytes(paddingBytes);
     if (!stream.countBody(dataBytes, endStream)) {
       this.streamError(stream, errorCodes.protocolError);
@@ -345,7 +346,7 @@ export class Http2Session implements FrameSink, SectionSink, PingedConnection {
   /** The peer broke the protocol on one stream: it ends, the connection goes on (§5.4.2). */
   streamError(stream: Http2Stream, errorCode: number): void {
     this.stats.messagingErrors.increment();
-    this.writeReset(stream.id, errorCode);
+    stream.writeReset(errorCode);
     stream.end("protocol_error");
     if (this.#owner.isServer) this.#flood(this.#floods.reset(this.nowMs));
   }

@@ -1,15 +1,19 @@
 // What both ends of HTTP/2 have of a stream: its two windows, what waits for them, and which of its sides are over
 // (RFC 9113 §5.1, §5.2).
 import type { HeaderMap } from "../../http/header-map.ts";
+import type { StreamBytes } from "../../http/stream-bytes.ts";
 import type { StreamResetReason } from "../stream-codec.ts";
 import type { Http2Session } from "./http2-session.ts";
-import { errorCodes } from "./frame.ts";
+import { defaultMaxFrameBytes, errorCodes, frameHeaderBytes } from "./frame.ts";
 
 export const noBytes: Buffer = Buffer.alloc(0);
 /** Most streams never wait: they share it until one does. */
 const nothingWaits: Buffer[] = [];
 
-export abstract class Http2Stream {
+/** Of frames whose payload is four bytes: RST_STREAM and WINDOW_UPDATE. */
+const smallFrameBytes = frameHeaderBytes + 4;
+
+export abstract class Http2Stream implements StreamBytes {
   /** 0 = a stream of ours whose head has not been written. */
   id: number;
   protected readonly session: Http2Session;
@@ -36,6 +40,12 @@ export abstract class Http2Stream {
   /** What comes behind what waits: the end, or trailers with it. */
   #waitingEnd: "none" | "end" | HeaderMap = "none";
   #wasOver = false;
+  framedBytesSent = 0;
+  wireBytesReceived = 0;
+  headerBytesSent = 0;
+  headerBytesReceived = 0;
+  decompressedHeaderBytesSent = 0;
+  decompressedHeaderBytesReceived = 0;
 
   constructor(id: number, session: Http2Session) {
     this.id = id;
@@ -53,6 +63,30 @@ export abstract class Http2Stream {
   protected abstract onSendEnd(): void;
   /** Both sides are over; no more is heard of the stream. */
   protected abstract onClosed(): void;
+
+  get bytes(): StreamBytes {
+    return this;
+  }
+
+  /** What waits for a window counts as if it had left. */
+  get wireBytesSent(): number {
+    const waiting = this.#waitingBytes;
+    return this.framedBytesSent + waiting + Math.ceil(waiting / defaultMaxFrameBytes) * frameHeaderBytes;
+  }
+
+  /** Fields have come in so many bytes of frames, of so many of names and values. */
+  countFieldsReceived(frameBytes: number, textBytes: number): void {
+    this.wireBytesReceived += frameBytes;
+    this.headerBytesReceived += frameBytes;
+    this.decompressedHeaderBytesReceived += textBytes;
+  }
+
+  /** Those that have just been encoded. */
+  protected countFieldsSent(frameBytes: number): void {
+    this.framedBytesSent += frameBytes;
+    this.headerBytesSent += frameBytes;
+    this.decompressedHeaderBytesSent += this.session.frames.encoder.textBytes;
+  }
 
   /** Bytes of the body that the peer has declared; not called where it has not. */
   declareBody(bytes: number): void {
@@ -88,6 +122,7 @@ export abstract class Http2Stream {
     // In halves of the window: not one frame for each that comes.
     if (this.#readBytes < this.session.options.initialStreamWindowBytes / 2) return;
     this.receiveWindowBytes += this.#readBytes;
+    this.framedBytesSent += smallFrameBytes;
     this.session.frames.windowUpdate(this.id, this.#readBytes);
     this.#readBytes = 0;
   }
@@ -117,7 +152,7 @@ export abstract class Http2Stream {
       if (sent === chunk.length) {
         if (endStream) {
           // An empty last chunk waits for no window.
-          if (chunk.length === 0) this.session.frames.end(this.id);
+          if (chunk.length === 0) this.#writeEnd();
           this.endSending();
         }
         return;
@@ -139,8 +174,13 @@ export abstract class Http2Stream {
       this.#waitingEnd = trailers;
       return;
     }
-    this.session.frames.trailers(this.id, trailers);
+    this.countFieldsSent(this.session.frames.trailers(this.id, trailers));
     this.endSending();
+  }
+
+  #writeEnd(): void {
+    this.framedBytesSent += frameHeaderBytes;
+    this.session.frames.end(this.id);
   }
 
   /** Something of it waits for a window or the socket. */
@@ -166,10 +206,10 @@ export abstract class Http2Stream {
     const end = this.#waitingEnd;
     this.#waitingEnd = "none";
     if (end === "end") {
-      if (isEndAlone) this.session.frames.end(this.id);
+      if (isEndAlone) this.#writeEnd();
       this.endSending();
     } else if (end !== "none") {
-      this.session.frames.trailers(this.id, end);
+      this.countFieldsSent(this.session.frames.trailers(this.id, end));
       this.endSending();
     } else if (this.#wasOver) {
       this.#wasOver = false;
@@ -197,12 +237,19 @@ export abstract class Http2Stream {
   reset(errorCode: number): void {
     if (this.isSendOver && this.isReceiveOver) return;
     this.#cutOff();
-    this.session.writeReset(this.id, errorCode);
+    this.writeReset(errorCode);
     this.#settle();
+  }
+
+  /** Tells the peer, and no more. */
+  writeReset(errorCode: number): void {
+    this.framedBytesSent += smallFrameBytes;
+    this.session.writeReset(this.id, errorCode);
   }
 
   /** The peer has reset it. */
   endByReset(errorCode: number, isServer: boolean): void {
+    this.wireBytesReceived += smallFrameBytes;
     // An answer that is as long as it declared is whole (RFC 9113 §8.1). Hosts on Node's `http2` reset so instead of
     // ending it when a window of ours is closed at that moment.
     const isWhole = errorCode === errorCodes.noError && !isServer && this.#declaredLeftBytes === 0;

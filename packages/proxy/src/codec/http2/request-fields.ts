@@ -16,7 +16,9 @@ export abstract class SectionFields implements FieldSink {
   readonly #limits: FieldLimits;
   entries: string[] = [];
   #fieldCount = 0;
-  #listBytes = 0;
+  #lineCount = 0;
+  /** Of names and values. */
+  textBytes = 0;
   #hasRegular = false;
   #contentLength = "";
   /** -1 where none is declared. */
@@ -34,7 +36,8 @@ export abstract class SectionFields implements FieldSink {
   begin(): void {
     this.entries = [];
     this.#fieldCount = 0;
-    this.#listBytes = 0;
+    this.#lineCount = 0;
+    this.textBytes = 0;
     this.#hasRegular = false;
     this.#contentLength = "";
     this.contentLengthBytes = -1;
@@ -46,9 +49,11 @@ export abstract class SectionFields implements FieldSink {
   onField(name: string, value: string, kind: FieldKind): void {
     // A client may send each cookie as a field of its own (§8.2.3): together they are one.
     if (kind !== fieldKinds.cookie) this.#fieldCount += 1;
-    this.#listBytes += name.length + value.length + fieldOverheadBytes;
+    this.#lineCount += 1;
+    this.textBytes += name.length + value.length;
+    const listBytes = this.textBytes + this.#lineCount * fieldOverheadBytes;
     // Beyond the limits nothing is kept: a table's entry costs its sender one byte.
-    if (this.#listBytes > this.#limits.maxHeadBytes || this.#fieldCount > this.#limits.maxFieldCount) {
+    if (listBytes > this.#limits.maxHeadBytes || this.#fieldCount > this.#limits.maxFieldCount) {
       this.isTooLarge = true;
       this.hasTooMany = this.#fieldCount > this.#limits.maxFieldCount;
       return;

@@ -1,5 +1,5 @@
 // Puts the field section of a message together, which may come in several frames (RFC 9113 §4.3, §6.2, §6.10).
-import { errorCodes, frameFlags, maxInteger } from "./frame.ts";
+import { errorCodes, frameFlags, frameHeaderBytes, maxInteger } from "./frame.ts";
 import type { FloodGuard } from "./flood-guard.ts";
 import type { SessionFailure } from "./session-failure.ts";
 
@@ -9,6 +9,8 @@ export interface FieldSection {
   readonly start: number;
   readonly end: number;
   readonly endStream: boolean;
+  /** Of its frames, with their headers. */
+  readonly wireBytes: number;
 }
 
 export interface SectionSink {
@@ -29,6 +31,7 @@ export class SectionGatherer {
   #endsStream = false;
   #parts: Buffer[] = [];
   #bytes = 0;
+  #wireBytes = 0;
   #continuations = 0;
 
   constructor(sink: SectionSink, floods: FloodGuard, maxBytes: number) {
@@ -53,6 +56,7 @@ export class SectionGatherer {
     this.streamId = streamId;
     this.#endsStream = (flags & frameFlags.endStream) !== 0;
     this.#continuations = 0;
+    this.#wireBytes = frameHeaderBytes + end - start;
     return this.#add(flags, bytes, from, to);
   }
 
@@ -60,6 +64,7 @@ export class SectionGatherer {
     if (this.streamId === 0 || streamId !== this.streamId)
       return failure(errorCodes.protocolError, "CONTINUATION without its HEADERS");
     this.#continuations += 1;
+    this.#wireBytes += frameHeaderBytes + end - start;
     const flood = this.#floods.continuation(this.#continuations);
     return flood === undefined ? this.#add(flags, bytes, start, end) : floodFailure(flood);
   }
@@ -97,7 +102,7 @@ export class SectionGatherer {
   #finish(bytes: Buffer, start: number, end: number): void {
     const { streamId } = this;
     this.streamId = 0;
-    this.#sink.onSection(streamId, { bytes, start, end, endStream: this.#endsStream });
+    this.#sink.onSection(streamId, { bytes, start, end, endStream: this.#endsStream, wireBytes: this.#wireBytes });
   }
 }
 

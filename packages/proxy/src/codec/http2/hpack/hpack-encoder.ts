@@ -94,6 +94,8 @@ export class HpackEncoder {
   /** Where the block is written, and behind what has been. */
   bytes: Buffer = Buffer.alloc(0);
   at = 0;
+  /** Of the block's names and values. */
+  textBytes = 0;
 
   /** What the peer's SETTINGS_HEADER_TABLE_SIZE allows, in bytes. */
   setPeerLimit(peerBytes: number): void {
@@ -109,6 +111,7 @@ export class HpackEncoder {
   begin(bytes: Buffer, at: number): void {
     this.bytes = bytes;
     this.at = at;
+    this.textBytes = 0;
     if (this.#toldLimits.length === 0) return;
     for (const limit of this.#toldLimits) this.#integer(0x20, 5, limit);
     this.#toldLimits = [];
@@ -124,12 +127,14 @@ export class HpackEncoder {
     const known = this.#known.get(name) ?? this.#learn(name);
     if (known === undefined) {
       if (connectionFields.has(name)) return;
+      this.textBytes += name.length + text.length;
       this.#integer(0, 4, 0);
       this.#plain(name);
       this.#plain(text);
       return;
     }
     if (known.isOfConnection) return;
+    this.textBytes += name.length + text.length;
     const found = this.#find(known, text);
     if (found !== 0) {
       if (known.credit < maxCredit) known.credit += 1;

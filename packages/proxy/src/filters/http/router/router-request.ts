@@ -9,6 +9,7 @@ import { isGrpc } from "../../../http/grpc-status.ts";
 import type { HeaderMap } from "../../../http/header-map.ts";
 import { isTunnelStart, type ResponseHead } from "../../../http/message.ts";
 import { responseFlags } from "../../../http/response-flags.ts";
+import type { StreamBytes } from "../../../http/stream-bytes.ts";
 import { rewriteAuthority } from "../../../route/rewrite-authority.ts";
 import type { ForwardAction } from "../../../route/route-table.ts";
 import type { UpstreamConnection } from "../../../upstream/pooled-connection.ts";
@@ -211,7 +212,7 @@ export class RouterRequest extends TimerEntry implements LoadBalancerContext {
 
   onConnected(attempt: UpstreamAttempt, sender: RequestSender, connection: UpstreamConnection): void {
     const stream = this.#stream;
-    stream.info.connectedUpstream(connection, stream.dataPath.turn.nowMs);
+    stream.info.connectedUpstream(connection, sender.bytes, stream.dataPath.turn.nowMs);
     // The time for a connection has a limit of its own (connect_timeout).
     if (this.#requestEnded) attempt.armPerTryTimeout(this.#timeouts.perTryMs);
     const idleTimeoutMs = this.#action.retryPolicy?.perTryIdleTimeoutMs ?? 0;
@@ -229,6 +230,10 @@ export class RouterRequest extends TimerEntry implements LoadBalancerContext {
     }
     if (this.#trailers !== undefined) sender.sendRequestTrailers(this.#trailers);
     if (this.#requestPaused && attempt === this.#attempt && !sender.isOverHighWatermark()) this.onUpstreamDrained();
+  }
+
+  onStreamEnd(bytes: StreamBytes): void {
+    this.#stream.info.endedUpstream(bytes);
   }
 
   onInformational(status: number, headers: HeaderMap): void {
