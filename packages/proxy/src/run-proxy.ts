@@ -285,6 +285,7 @@ function proxyScope(
     random: Math.random,
     clock: systemClock,
     defaultSourceAddress: sourceAddress,
+    isOwnListener: (ip, port) => owner.isOwnListener(ip, port),
     staticClusterNames: new Set(clusters.map(({ name }) => name)),
     bootstrapNode: node,
     hostname: hostname(),

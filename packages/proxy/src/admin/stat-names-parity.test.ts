@@ -156,10 +156,7 @@ const missing: readonly Difference[] = [
   [/^server\./, notBuilt],
   [/\.(external|retry)\.upstream_rq_/, "the same answers once more, by who asked and of the first tries"],
   [/\.circuit_breakers\.(high|default\.cx_pool_open)/, "one priority, and as many pools as there are hosts"],
-  [
-    /\.lb_|\.max_host_weight$|\.original_dst_host_invalid$|\.default\.total_match_count$/,
-    "not counted by the load balancer",
-  ],
+  [/\.lb_|\.max_host_weight$|\.default\.total_match_count$/, "not counted by the load balancer"],
   [
     /\.outlier_detection\.ejections_(consecutive_5xx|success_rate|total|detected_degradation)$/,
     "names that Envoy keeps for older readers; the others are there",

@@ -43,6 +43,8 @@ const counters = {
   upstreamBytesSent: "upstream_cx_tx_bytes_total",
   upstreamProtocolErrors: "upstream_cx_protocol_error",
   noHealthyHosts: "upstream_cx_none_healthy",
+  /** A header named no address, where one is believed. */
+  originalDstHostInvalid: "original_dst_host_invalid",
   membershipChanges: "membership_change",
 } as const;
 

@@ -2,6 +2,7 @@
 // updates replace, and its counters (Envoy: config.cluster.v3.Cluster, ClusterLoadAssignment).
 import type { Http2Options } from "../codec/http2/http2-options.ts";
 import type { Http2Stats } from "../codec/http2/http2-stats.ts";
+import type { DestinationFacts } from "../http/destination.ts";
 import { ipPortText } from "../http/ip-port-text.ts";
 import type { UpstreamTransport } from "../tls/upstream-tls.ts";
 import type { ClusterLoad } from "../upstream/cluster-load.ts";
@@ -169,8 +170,11 @@ export interface Cluster {
   /** Of connections that speak HTTP/2. */
   readonly http2: Http2Options;
   readonly http2Stats: () => Http2Stats;
-  /** Source address for upstream connections (upstream_bind_config), undefined = the kernel chooses. */
-  readonly sourceAddress: string | undefined;
+  /**
+   * Source addresses of upstream connections (upstream_bind_config): the first of a host's family; empty = the kernel
+   * chooses.
+   */
+  readonly sourceAddresses: readonly string[];
   readonly circuitBreakers: CircuitBreakerLimits;
   /**
    * What the circuit breakers' limits are compared with; a cluster that takes the place of another goes on with its
@@ -199,4 +203,9 @@ export interface Cluster {
    * `undefined` (503 DF).
    */
   resolveAuthority?(authority: string): Promise<Host | undefined>;
+  /**
+   * original_dst only: the host that a request or connection was aimed at when it was redirected here; undefined =
+   * there is none (503 UH).
+   */
+  hostOfDestination?(info: DestinationFacts): Host | undefined;
 }

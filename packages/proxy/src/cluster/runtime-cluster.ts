@@ -1,11 +1,13 @@
-// The one class behind every cluster type. What differs is where hosts come from: configuration, EDS, DNS, or (dynamic
-// forward proxy) the authority of each request.
+// The one class behind every cluster type. What differs is where hosts come from: configuration, EDS, DNS, the
+// authority of each request (dynamic forward proxy), or the destination of each connection (ORIGINAL_DST).
 import { ClusterLoad } from "../upstream/cluster-load.ts";
 import { drainHostPool } from "../upstream/host-pool.ts";
 import type { CircuitBreakerLimits, Cluster, ClusterType, Host, LoadBalancer, TcpKeepAlive } from "./cluster.ts";
 import type { ClusterStats } from "./cluster-stats.ts";
 import type { CommonTlsContext } from "../tls/common-tls-context.ts";
-import type { DynamicForwardHosts } from "./dynamic-forward-hosts.ts";
+import { DynamicForwardHosts } from "./dynamic-forward-hosts.ts";
+import { OriginalDstHosts } from "./original-dst-hosts.ts";
+import type { DestinationFacts } from "../http/destination.ts";
 import type { HealthChecker } from "./health-check/health-checker.ts";
 import { type EndpointDescription, type HostChecks, HostSet, type MakePicker } from "./host-set.ts";
 import type { OutlierDetection } from "./outlier-detection.ts";
@@ -13,7 +15,7 @@ import type { OutlierDetection } from "./outlier-detection.ts";
 /** What is known of a cluster before it has hosts: all of `Cluster` that configuration decides, and how to pick. */
 export interface ClusterSettings extends Omit<
   Cluster,
-  "loadBalancer" | "hosts" | "load" | "resolveAuthority" | "outlierDetection" | "healthChecker"
+  "loadBalancer" | "hosts" | "load" | "resolveAuthority" | "hostOfDestination" | "outlierDetection" | "healthChecker"
 > {
   readonly makePicker: MakePicker;
   readonly panicThresholdPercent: number;
@@ -54,7 +56,7 @@ export class RuntimeCluster implements Cluster {
   readonly protocol: Cluster["protocol"];
   readonly http2: Cluster["http2"];
   readonly http2Stats: Cluster["http2Stats"];
-  readonly sourceAddress: string | undefined;
+  readonly sourceAddresses: readonly string[];
   readonly circuitBreakers: CircuitBreakerLimits;
   #load = new ClusterLoad();
   readonly metadata: Readonly<Record<string, unknown>>;
@@ -65,12 +67,14 @@ export class RuntimeCluster implements Cluster {
   readonly transportOf: Cluster["transportOf"];
   readonly autoServerName: Cluster["autoServerName"];
   readonly tlsContexts: readonly CommonTlsContext[];
+  readonly hostOfDestination?: (info: DestinationFacts) => Host | undefined;
   readonly resolveAuthority?: (authority: string) => Promise<Host | undefined>;
   readonly #hostSet: HostSet;
   readonly #source: EndpointSource | undefined;
-  readonly #dynamicHosts: DynamicForwardHosts | undefined;
+  /** Where hosts come with requests. */
+  readonly #askedHosts: DynamicForwardHosts | OriginalDstHosts | undefined;
 
-  constructor(settings: ClusterSettings, source?: EndpointSource, dynamicHosts?: DynamicForwardHosts) {
+  constructor(settings: ClusterSettings, source?: EndpointSource, askedHosts?: DynamicForwardHosts | OriginalDstHosts) {
     this.name = settings.name;
     this.observabilityName = settings.observabilityName;
     this.type = settings.type;
@@ -85,7 +89,7 @@ export class RuntimeCluster implements Cluster {
     this.protocol = settings.protocol;
     this.http2 = settings.http2;
     this.http2Stats = settings.http2Stats;
-    this.sourceAddress = settings.sourceAddress;
+    this.sourceAddresses = settings.sourceAddresses;
     this.circuitBreakers = settings.circuitBreakers;
     this.metadata = settings.metadata;
     this.stats = settings.stats;
@@ -107,8 +111,9 @@ export class RuntimeCluster implements Cluster {
       onSuccess: (host) => this.outlierDetection?.onCheckSucceeded(host),
     });
     this.#source = source;
-    this.#dynamicHosts = dynamicHosts;
-    if (dynamicHosts !== undefined) this.resolveAuthority = (authority) => dynamicHosts.resolve(authority);
+    this.#askedHosts = askedHosts;
+    if (askedHosts instanceof DynamicForwardHosts) this.resolveAuthority = (authority) => askedHosts.resolve(authority);
+    if (askedHosts instanceof OriginalDstHosts) this.hostOfDestination = (info) => askedHosts.hostOf(info);
   }
 
   get load(): ClusterLoad {
@@ -121,7 +126,7 @@ export class RuntimeCluster implements Cluster {
   }
 
   get hosts(): readonly Host[] {
-    return this.#dynamicHosts?.hosts() ?? this.#hostSet.hosts;
+    return this.#askedHosts?.hosts() ?? this.#hostSet.hosts;
   }
 
   /** Replaces the endpoints; hosts whose address stays are kept. */
@@ -155,7 +160,7 @@ export class RuntimeCluster implements Cluster {
   /** The cluster has left the configuration: resolving ends, connections drain. */
   stop(): void {
     this.#source?.stop();
-    this.#dynamicHosts?.stop();
+    this.#askedHosts?.stop();
     this.#hostSet.clear();
     this.#tellOfHosts();
     this.outlierDetection?.stop();

@@ -20,11 +20,11 @@ const clusterFields: FieldRows = {
       http_protocol_options typed_extension_protocol_options dns_refresh_rate dns_lookup_family
       upstream_bind_config least_request_lb_config round_robin_lb_config common_lb_config transport_socket
       transport_socket_matches metadata load_balancing_policy http2_protocol_options
-      outlier_detection upstream_connection_options health_checks ignore_health_on_host_removal`,
+      outlier_detection upstream_connection_options health_checks ignore_health_on_host_removal
+      original_dst_lb_config cleanup_interval`,
     harmless: {
       stats_matcher: "statistics only",
       wait_for_warm_on_init: "clusters are always waited for",
-      cleanup_interval: "ORIGINAL_DST only, which is refused by itself",
       lb_subset_config: "no route carries metadata_match, which is refused by itself",
       track_timeout_budgets: "statistics only",
       track_cluster_stats: "statistics only",
@@ -33,13 +33,13 @@ const clusterFields: FieldRows = {
       respect_dns_ttl: "names are asked again at the refresh rate",
       dns_failure_refresh_rate: "names are asked again at the refresh rate",
       lrs_report_endpoint_metrics: "statistics only",
-      original_dst_lb_config: "ORIGINAL_DST is refused by itself",
     },
     warned: {
       typed_dns_resolver_config: systemResolver,
       close_connections_on_host_health_failure: "connections of HTTP end after their requests, those of TCP go on",
     },
   },
+  "envoy.config.cluster.v3.Cluster.OriginalDstLbConfig": "use_http_header http_header_name upstream_port_override",
   "envoy.config.cluster.v3.Cluster.EdsClusterConfig": { used: "eds_config service_name" },
   "envoy.config.cluster.v3.Cluster.CustomClusterType": { used: "name typed_config" },
   "envoy.config.cluster.v3.Cluster.CommonLbConfig": {

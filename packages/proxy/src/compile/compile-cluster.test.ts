@@ -42,7 +42,7 @@ test("a static cluster with Envoy's defaults", () => {
     maxRetries: 3,
     retryBudget: undefined,
   });
-  assert.equal(cluster.sourceAddress, undefined);
+  assert.deepEqual(cluster.sourceAddresses, []);
   assert.deepEqual(
     cluster.hosts.map((host) => host.addressText),
     ["10.0.0.1:80"],
@@ -81,7 +81,7 @@ test("everything that a cluster may set", () => {
   assert.equal(cluster.maxRequestsPerConnection, 7);
   assert.equal(cluster.enableTrailers, true);
   assert.deepEqual([cluster.circuitBreakers.maxRetries, cluster.circuitBreakers.maxConnections], [8, 1]);
-  assert.equal(cluster.sourceAddress, "127.1.0.5");
+  assert.deepEqual(cluster.sourceAddresses, ["127.1.0.5"]);
   assert.deepEqual(cluster.metadata, { istio: { services: [{ host: "h" }] } });
 });
 
@@ -97,13 +97,13 @@ test("a cluster that speaks HTTP/2 is taken, for calls of the proxy's own", () =
 });
 
 for (const { name, bind, expected } of [
-  { name: "the bootstrap's", bind: undefined, expected: "127.9.9.9" },
-  { name: "unspecified: the kernel chooses", bind: "0.0.0.0", expected: undefined },
+  { name: "the bootstrap's", bind: undefined, expected: ["127.9.9.9"] },
+  { name: "unspecified: the kernel chooses", bind: "0.0.0.0", expected: [] },
 ]) {
   test(`source address, ${name}`, () => {
     const upstream_bind_config = bind === undefined ? undefined : { source_address: { address: bind, port_value: 0 } };
     const json = { ...(upstream_bind_config && { upstream_bind_config }) };
-    assert.equal(accepted(compile(json, { defaultSourceAddress: "127.9.9.9" })).cluster.sourceAddress, expected);
+    assert.deepEqual(accepted(compile(json, { defaultSourceAddress: "127.9.9.9" })).cluster.sourceAddresses, expected);
   });
 }
 
@@ -215,8 +215,8 @@ function healthCheck(more: object): object {
 const refused: readonly { readonly name: string; readonly json: object; readonly expected: readonly string[] }[] = [
   {
     name: "a type that comes later",
-    json: { type: "ORIGINAL_DST", lb_policy: "CLUSTER_PROVIDED" },
-    expected: ["type: ORIGINAL_DST is not supported"],
+    json: { type: "ORIGINAL_DST" },
+    expected: ["lb_policy: only 'CLUSTER_PROVIDED' is allowed with cluster type 'ORIGINAL_DST'"],
   },
   {
     name: "an unknown factory",

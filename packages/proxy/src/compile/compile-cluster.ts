@@ -1,5 +1,5 @@
 // A cluster resource into the object that routes lead to (config.cluster.v3.Cluster). Its hosts come with it (STATIC),
-// by EDS, by DNS once it is started, or with each request (dynamic_forward_proxy).
+// by EDS, by DNS once it is started, with each request (dynamic_forward_proxy) or connection (ORIGINAL_DST).
 import {
   type Cluster as ClusterMessage,
   Cluster_DiscoveryType as DiscoveryType,
@@ -34,6 +34,7 @@ import { buildEndpoints, buildNamedEndpoints } from "./compile-endpoints.ts";
 import { compileHealthCheck } from "./compile-health-check.ts";
 import { compileOutlierDetection } from "./compile-outlier-detection.ts";
 import { compileLoadBalancing } from "./compile-load-balancing.ts";
+import { compileOriginalDst } from "./compile-original-dst.ts";
 import { compileUpstreamProtocol } from "./compile-upstream-protocol.ts";
 import type { CompileScope, LogFile } from "../fields/compile-scope.ts";
 import { durationMs } from "../fields/duration.ts";
@@ -101,8 +102,7 @@ function clusterType(message: ClusterMessage, place: Place, problems: Problems):
     case DiscoveryType.EDS:
       return "eds";
     case DiscoveryType.ORIGINAL_DST:
-      problems.error(place.field("type"), "ORIGINAL_DST is not supported");
-      return undefined;
+      return "original_dst";
     default:
       problems.error(place.field("type"), `unknown value ${String(discovery.value)}`);
       return undefined;
@@ -136,7 +136,7 @@ function clusterSettings(
     protocol: protocol.protocol,
     http2: protocol.http2,
     http2Stats: http2StatsOf(scope.metrics, clusterScope(observabilityName)),
-    sourceAddress: sourceAddress(message, scope, place, problems),
+    sourceAddresses: sourceAddresses(message, scope, place, problems),
     circuitBreakers: circuitBreakers(message),
     metadata: message.metadata?.filterMetadata ?? {},
     makeOutlierDetection: outlierDetection(message, observabilityName, scope, place, problems),
@@ -150,18 +150,23 @@ function clusterSettings(
   };
 }
 
-/** The cluster's own bind address, else the bootstrap's; an unspecified one leaves the choice to the kernel. */
-function sourceAddress(
+/** The cluster's own bind addresses, else the bootstrap's; an unspecified one leaves the choice to the kernel. */
+function sourceAddresses(
   message: ClusterMessage,
   scope: CompileScope,
   place: Place,
   problems: Problems,
-): string | undefined {
-  const own = message.upstreamBindConfig?.sourceAddress?.address || scope.defaultSourceAddress;
-  if (own !== undefined && isIP(own) === 0) {
-    problems.error(place.field("upstream_bind_config").field("source_address"), `malformed IP address: ${own}`);
+): readonly string[] {
+  const bind = message.upstreamBindConfig;
+  const own = [bind?.sourceAddress, ...(bind?.extraSourceAddresses ?? []).map(({ address }) => address)];
+  const given = own.flatMap((each) => each?.address || []);
+  const used = given.length > 0 ? given : [scope.defaultSourceAddress].filter((each) => each !== undefined);
+  for (const address of used) {
+    if (isIP(address) !== 0) continue;
+    const at = place.field("upstream_bind_config").field("source_address");
+    problems.error(at, `malformed IP address: ${address}`);
   }
-  return own === "0.0.0.0" || own === "::" ? undefined : own;
+  return used.filter((address) => address !== "0.0.0.0" && address !== "::");
 }
 
 /** Envoy: CircuitBreakers.Thresholds; routes of priority HIGH are refused, so that DEFAULT is the one that acts. */
@@ -217,7 +222,7 @@ function healthChecks(
 ): ClusterSettings["healthChecks"] {
   const settings = compileHealthCheck(message, { environment: scope, protocol, problems }, place);
   if (settings === undefined) return undefined;
-  if (type === "dynamic_forward_proxy")
+  if (type === "dynamic_forward_proxy" || type === "original_dst")
     problems.error(place.field("health_checks"), "hosts that requests name are not checked");
   const { clock, random } = scope;
   const stats = makeHealthCheckStats(scope.metrics, clusterName);
@@ -297,8 +302,10 @@ function withHosts(
       return { cluster: dnsCluster(message, type, settings, scope, place, problems), ...bare };
     case "dynamic_forward_proxy":
       return { cluster: dynamicForwardCluster(message, settings, scope, place, problems), ...bare };
-    case "original_dst":
-      return undefined;
+    case "original_dst": {
+      const hosts = compileOriginalDst(message, settings, scope, place, problems);
+      return { cluster: new RuntimeCluster(settings, undefined, hosts), ...bare };
+    }
   }
 }
 

@@ -37,7 +37,7 @@ export function compileLoadBalancing(
     case LbPolicy.RANDOM:
       return randomPick(random);
     case LbPolicy.CLUSTER_PROVIDED:
-      if (type !== "dynamic_forward_proxy")
+      if (type !== "dynamic_forward_proxy" && type !== "original_dst")
         problems.error(at, "CLUSTER_PROVIDED is not allowed with this cluster type");
       return roundRobin(random);
     default:

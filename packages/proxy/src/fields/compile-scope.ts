@@ -44,6 +44,8 @@ export interface CompileScope extends FormatEnvironment {
   readonly clock: Clock;
   /** cluster_manager.upstream_bind_config of the bootstrap. */
   readonly defaultSourceAddress: string | undefined;
+  /** Whether this proxy takes connections at that address; absent = at none. */
+  readonly isOwnListener?: ((ip: string, port: number) => boolean) | undefined;
   /**
    * Clusters of the bootstrap, which streams of configuration may go to; undefined = nothing is known of a bootstrap.
    */

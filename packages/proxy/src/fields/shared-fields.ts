@@ -14,13 +14,13 @@ export const sharedFields: FieldRows = {
   },
   [`${core}.CidrRange`]: "address_prefix prefix_len",
   [`${core}.BindConfig`]: {
-    used: "source_address",
+    used: "source_address extra_source_addresses",
     harmless: {
       freebind: "source addresses must exist",
       socket_options: socketTuning,
-      extra_source_addresses: "a source address of the other family is left to the kernel",
     },
   },
+  [`${core}.ExtraSourceAddress`]: { used: "address", harmless: { socket_options: socketTuning } },
   [`${core}.Locality`]: { whole: "names of places, which nothing is decided by" },
   [`${core}.Metadata`]: {
     used: "filter_metadata",

@@ -1,5 +1,6 @@
 // What is known about one request while it lives: filled by the data path, read by access log, metrics and filters.
 // One class, all fields set in the constructor, so that every request has the same shape (Envoy: `StreamInfo`).
+import type { Destination } from "./destination.ts";
 import type { Cluster, Host } from "../cluster/cluster.ts";
 import type { PeerCertificate } from "../tls/tls-info.ts";
 import type { TlsInfo } from "../tls/tls-info.ts";
@@ -21,6 +22,8 @@ export interface ListenerFacts {
   readonly chainName: string;
   /** `ip:port` of the socket itself, where a connection's original destination is known as its local address. */
   readonly directLocalAddress: string;
+  /** Where the client meant to go, if the kernel has redirected its connection here. */
+  readonly originalDestination: Destination | undefined;
   readonly chainMetadata: Readonly<Record<string, unknown>>;
 }
 

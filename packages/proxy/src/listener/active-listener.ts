@@ -172,6 +172,7 @@ export class ActiveListener {
       metadata: listener.metadata,
       chainName: chain?.name ?? "",
       directLocalAddress: info.directLocalAddress,
+      originalDestination: info.originalDestination(),
       chainMetadata: chain?.metadata ?? {},
     };
     if (chain === undefined) {

@@ -1,6 +1,7 @@
 // What is known about one downstream connection: made when it is accepted and shared by all streams on it
 // (Envoy: `ConnectionInfoProvider` and the connection's own `StreamInfo`).
 import type { Socket } from "node:net";
+import type { Destination } from "../http/destination.ts";
 import { ipPortText } from "../http/ip-port-text.ts";
 import type { ListenerFacts } from "../http/stream-info.ts";
 import type { StreamInfo } from "../http/stream-info.ts";
@@ -82,6 +83,11 @@ export class ConnectionInfo {
     this.localPort = port;
     this.localAddress = ipPortText(ip, port);
     this.isDestinationRestored = true;
+  }
+
+  originalDestination(): Destination | undefined {
+    if (!this.isDestinationRestored) return undefined;
+    return { ip: this.localIp, port: this.localPort, text: this.localAddress };
   }
 }
 

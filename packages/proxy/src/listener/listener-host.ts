@@ -9,6 +9,7 @@ import type { ListenAddress, Listener } from "./listener.ts";
 import { ActiveListener } from "./active-listener.ts";
 import { ListenerAddresses } from "./listener-addresses.ts";
 import type { InheritedDescriptors } from "./inherited-descriptors.ts";
+import { isOwnAddress } from "./is-own-address.ts";
 import { OwnUserGate } from "../own-user/own-user-gate.ts";
 
 export interface ListenerHostOptions {
@@ -204,6 +205,18 @@ export class ListenerHost {
     for (const { server } of entry.bound) server.close();
     this.#leaving.add(entry.active);
     void entry.active.drain(drainTimeMs).then(() => this.#leaving.delete(entry.active));
+  }
+
+  /** Whether a connection to that address would come to one of these sockets. */
+  isListeningAt(ip: string, port: number): boolean {
+    for (const { bound } of this.#entries.values()) {
+      for (const each of bound) {
+        const own = boundAddress(each);
+        if (own.port !== port) continue;
+        if (own.ip === ip || ((own.ip === "0.0.0.0" || own.ip === "::") && isOwnAddress(ip))) return true;
+      }
+    }
+    return false;
   }
 
   /** Addresses that are bound now, by listener name, with the real port where the configuration said 0. */

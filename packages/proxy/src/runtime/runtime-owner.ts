@@ -63,6 +63,10 @@ export class RuntimeOwner {
     return this.#clusters.values();
   }
 
+  isOwnListener(ip: string, port: number): boolean {
+    return this.#listenerHost.isListeningAt(ip, port);
+  }
+
   /**
    * Puts the change in place in one synchronous step: a request sees all of it or nothing. Requests that have chosen
    * their cluster or route finish on what they chose; clusters that are gone drain.

@@ -52,7 +52,7 @@ export function handBuiltCluster(name: string, ports: readonly number[], overrid
     protocol: "HTTP/1.1",
     http2: defaultUpstreamHttp2Options,
     http2Stats: http2StatsOf(new MetricRegistry()),
-    sourceAddress: undefined,
+    sourceAddresses: [],
     circuitBreakers: {
       maxConnections: 1024,
       maxPendingRequests: 1024,

@@ -1,13 +1,27 @@
 // What a client dials where connections are redirected to a proxy, and which filter chain takes it with which
 // addresses: the restored one, and the socket's own.
-export type RedirectedAnswers = Readonly<Record<string, string>>;
+export interface RedirectedOutcome {
+  /** By the dial's name. */
+  readonly answers: Readonly<Record<string, string>>;
+  readonly counters: Readonly<Record<string, number>>;
+}
+
+/** Where a server listens at every address of the machine. */
+export const destinationPort = 9000;
 
 export interface RedirectedDial {
   readonly name: string;
   readonly host: string;
   readonly port: number;
+  /** Of the request; `/`. */
+  readonly path?: string;
+  readonly headers?: Readonly<Record<string, string>>;
   readonly expected: string;
+  /** Envoy takes the connection's own address for its destination, and dials itself until it has no descriptor left. */
+  readonly loopsAtEnvoy?: true;
 }
+
+const believed = "x-envoy-original-dst-host";
 
 const own = (port: number, ip = "127.0.0.1"): string => `${ip}:${port}`;
 
@@ -96,5 +110,83 @@ export const redirectedDials: readonly RedirectedDial[] = [
     host: "127.0.0.1",
     port: 15_085,
     expected: `bound, ${own(15_085)} ${own(15_085)}`,
+  },
+  {
+    name: "TCP goes on to its destination",
+    host: "10.99.1.1",
+    port: destinationPort,
+    expected: "reached 10.99.1.1 from 127.0.0.6",
+  },
+  {
+    name: "TCP over IPv6 goes on from a source of its family",
+    host: "fd99::1",
+    port: destinationPort,
+    expected: "reached fd99::1 from ::6",
+  },
+  {
+    name: "TCP that was not redirected has no destination",
+    host: "127.0.0.1",
+    port: 15_003,
+    expected: "closed",
+    loopsAtEnvoy: true,
+  },
+  { name: "nobody listens at TCP's destination", host: "10.99.1.1", port: 9009, expected: "closed" },
+  {
+    name: "a request goes on to its connection's destination",
+    host: "10.99.2.1",
+    port: destinationPort,
+    expected: "reached 10.99.2.1 from 127.0.0.6",
+  },
+  {
+    name: "what a header says is nothing where it is not believed",
+    host: "10.99.2.1",
+    port: destinationPort,
+    headers: { [believed]: `10.99.2.7:${destinationPort}` },
+    expected: "reached 10.99.2.1 from 127.0.0.6",
+  },
+  {
+    name: "a header that is believed",
+    host: "10.99.2.1",
+    port: destinationPort,
+    path: "/header",
+    headers: { [believed]: `10.99.2.7:${destinationPort}` },
+    expected: "reached 10.99.2.7 from 127.0.0.6",
+  },
+  {
+    name: "a header that is believed, where nothing was redirected",
+    host: "127.0.0.1",
+    port: 15_004,
+    path: "/header",
+    headers: { [believed]: `10.99.2.8:${destinationPort}` },
+    expected: "reached 10.99.2.8 from 127.0.0.6",
+  },
+  {
+    name: "a header that names no address",
+    host: "10.99.2.1",
+    port: destinationPort,
+    path: "/header",
+    headers: { [believed]: "elsewhere:80" },
+    expected: "reached 10.99.2.1 from 127.0.0.6",
+  },
+  {
+    name: "another port than the destination's",
+    host: "10.99.2.1",
+    port: 81,
+    path: "/port",
+    expected: "reached 10.99.2.1 from 127.0.0.6",
+  },
+  {
+    name: "a request that was not redirected has no destination",
+    host: "127.0.0.1",
+    port: 15_004,
+    expected: "no healthy upstream",
+    loopsAtEnvoy: true,
+  },
+  {
+    name: "the destination is the proxy itself",
+    host: "127.0.0.9",
+    port: 15_004,
+    expected: "no healthy upstream",
+    loopsAtEnvoy: true,
   },
 ];

@@ -6,13 +6,18 @@ import http from "node:http";
 import os from "node:os";
 import path from "node:path";
 import { connectionManager, extension } from "./envoy-json.ts";
-import { startEnvoy, startOurs } from "./parity-pair.ts";
-import { redirectedDials, type RedirectedAnswers } from "./redirected-dials.ts";
+import { countersOf, startEnvoy, startOurs } from "./parity-pair.ts";
+import { destinationPort, type RedirectedDial, redirectedDials, type RedirectedOutcome } from "./redirected-dials.ts";
 
 const rules = `
 table inet stage {
   chain output {
     type nat hook output priority -100;
+    ip saddr 127.0.0.6 return
+    ip6 saddr ::6 return
+    ip daddr 10.99.1.0/24 meta l4proto tcp redirect to :15003
+    ip daddr { 10.99.2.0/24, 127.0.0.9 } meta l4proto tcp redirect to :15004
+    ip6 daddr fd99::/16 meta l4proto tcp redirect to :15003
     ip daddr 10.96.0.0/16 meta l4proto tcp redirect to :15001
     ip daddr 10.97.0.0/16 meta l4proto tcp redirect to :15006
     ip daddr 10.98.0.0/16 meta l4proto tcp redirect to :15002
@@ -25,7 +30,10 @@ const commands = [
   "link set lo up",
   "route add local 10.96.0.0/14 dev lo",
   "-6 route add local fd96::/16 dev lo",
-  "-6 route add local fd98::/16 dev lo",
+  "-6 route add local fd98::/15 dev lo",
+  // What the machine is called from, and beside it the one that nobody takes without asking for it.
+  "-6 address add fd01::1/128 dev lo",
+  "-6 address add ::6/128 dev lo preferred_lft 0",
 ];
 
 const at = (address: string, port_value: number, more: object = {}): object => ({
@@ -62,6 +70,33 @@ const handedOver = (name: string, address: object, more: object = {}): object =>
   filter_chains: [chain(name)],
   ...more,
 });
+
+/** Sources by which connections of the proxy's own are known, and let pass. */
+const sources = {
+  source_address: { address: "127.0.0.6", port_value: 0 },
+  extra_source_addresses: [{ address: { address: "::6", port_value: 0 } }],
+};
+const originalDstCluster = (name: string, original_dst_lb_config?: object): object => ({
+  name,
+  type: "ORIGINAL_DST",
+  lb_policy: "CLUSTER_PROVIDED",
+  upstream_bind_config: sources,
+  ...(original_dst_lb_config && { original_dst_lb_config }),
+});
+const clusters = [
+  originalDstCluster("all"),
+  originalDstCluster("header", { use_http_header: true }),
+  originalDstCluster("port", { upstream_port_override: destinationPort }),
+];
+const routeTo = (name: string): object => ({
+  match: { prefix: `/${name}` },
+  route: { cluster: name === "" ? "all" : name },
+});
+const tcpProxy = {
+  "@type": extension("filters.network.tcp_proxy.v3.TcpProxy"),
+  stat_prefix: "tcp",
+  cluster: "all",
+};
 
 const listeners = [
   {
@@ -100,19 +135,44 @@ const listeners = [
   }),
   // Whoever has been handed a connection has its address, and keeps it.
   handedOver("inbound of 84", at("0.0.0.0", 84), { use_original_dst: true }),
+  {
+    name: "TCP to its destination",
+    address: at("0.0.0.0", 15_003),
+    additional_addresses: [{ address: at("::", 15_003) }],
+    use_original_dst: true,
+    default_filter_chain: { filters: [{ name: "tcp", typed_config: tcpProxy }] },
+  },
+  {
+    name: "HTTP to its destination",
+    address: at("0.0.0.0", 15_004),
+    use_original_dst: true,
+    default_filter_chain: {
+      filters: [{ name: "http", typed_config: connectionManager(["header", "port", ""].map(routeTo)) }],
+    },
+  },
   { name: "bound", address: at("127.0.0.1", 15_085), filter_chains: [chain("bound")] },
 ];
 
-/** The answer's body and `x-seen`. */
-function dial(host: string, port: number): Promise<string> {
+/** The answer's body, and `x-seen` of a listener's own. */
+function dial({ host, port, path: target = "/", headers = {} }: RedirectedDial): Promise<string> {
   return new Promise((resolve) => {
-    const request = http.get({ host, port, agent: false }, (response) => {
+    const request = http.get({ host, port, path: target, headers, agent: false }, (response) => {
       let body = "";
       response.setEncoding("utf8").on("data", (chunk: string) => (body += chunk));
-      response.on("end", () => resolve(`${body}, ${String(response.headers["x-seen"])}`));
+      const seen = response.headers["x-seen"];
+      response.on("end", () => resolve(seen === undefined ? body : `${body}, ${String(seen)}`));
     });
-    request.on("error", (error) => resolve(error.message));
+    request.on("error", () => resolve("closed"));
   });
+}
+
+/** At every address of the machine: says which one a request has come to, and from where. */
+function listenAtDestinations(): Promise<http.Server> {
+  const server = http.createServer(({ socket }, response) => {
+    const [to, from] = [socket.localAddress, socket.remoteAddress].map((ip) => ip!.replace("::ffff:", ""));
+    response.end(`reached ${to} from ${from}`);
+  });
+  return new Promise((resolve) => server.listen(destinationPort, "::", () => resolve(server)));
 }
 
 const run = (program: string, args: readonly string[], input = ""): unknown => execFileSync(program, args, { input });
@@ -120,13 +180,18 @@ for (const command of commands) run("ip", command.split(" "));
 run("nft", ["-f", "-"], rules);
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), "tulle-redirected-"));
 const bootstrap = (): string =>
-  JSON.stringify({ admin: { address: at("127.0.0.1", 0) }, static_resources: { listeners } });
+  JSON.stringify({ admin: { address: at("127.0.0.1", 0) }, static_resources: { listeners, clusters } });
 const proxy =
   process.argv[2] === "ours"
     ? await startOurs(path.join(folder, "ours.log"), bootstrap)
     : await startEnvoy(folder, listeners.length, bootstrap);
+const server = await listenAtDestinations();
 const answers: Record<string, string> = {};
-for (const { host, port } of redirectedDials) answers[`${host} ${port}`] = await dial(host, port);
+const isOurs = process.argv[2] === "ours";
+for (const each of redirectedDials.filter(({ loopsAtEnvoy = false }) => isOurs || !loopsAtEnvoy))
+  answers[each.name] = await dial(each);
+const counters = await countersOf(proxy, /^cluster\.(all|header|port)\.(original_dst|upstream_cx_none)/);
 await proxy.stop();
+server.close();
 fs.rmSync(folder, { recursive: true });
-process.stdout.write(`${JSON.stringify(answers satisfies RedirectedAnswers)}\n`);
+process.stdout.write(`${JSON.stringify({ answers, counters } satisfies RedirectedOutcome)}\n`);

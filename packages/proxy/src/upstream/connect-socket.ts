@@ -25,7 +25,7 @@ export function connectSocket(
   const target =
     address.type === "pipe"
       ? { path: address.path }
-      : { host: address.ip, port: address.port, localAddress: cluster.sourceAddress };
+      : { host: address.ip, port: address.port, localAddress: sourceFor(address.ip, cluster.sourceAddresses) };
   const options = {
     ...target,
     noDelay: true,
@@ -44,6 +44,11 @@ export function connectSocket(
   if (address.type === "ip") dataPath.ownUserHosts?.watch(socket, address);
   if (cluster.tcpKeepAlive !== undefined && address.type === "ip") keepAlive(socket, cluster.tcpKeepAlive);
   return socket;
+}
+
+/** Of the host's family; where there is none the first, which fails as in Envoy. */
+function sourceFor(ip: string, addresses: readonly string[]): string | undefined {
+  return addresses.find((address) => net.isIPv6(address) === net.isIPv6(ip)) ?? addresses[0];
 }
 
 /** Linux's own values where the cluster says nothing (tcp_keepalive_time and kin). */

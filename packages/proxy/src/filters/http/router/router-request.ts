@@ -108,7 +108,10 @@ export class RouterRequest extends TimerEntry implements LoadBalancerContext {
       this.#tryResolved(cluster);
       return;
     }
-    const host = cluster.loadBalancer.chooseHost(this.#retry?.avoidPreviousHosts === true ? this : undefined);
+    const host =
+      cluster.hostOfDestination === undefined
+        ? cluster.loadBalancer.chooseHost(this.#retry?.avoidPreviousHosts === true ? this : undefined)
+        : cluster.hostOfDestination(this.#stream.info);
     if (host === undefined) {
       cluster.stats.noHealthyHosts.increment();
       answerInPlace(this.#stream, this.#cluster!, noHealthyHost);

@@ -112,7 +112,10 @@ export class TcpProxyConnection implements DownstreamConnection, TcpConnectionOw
   }
 
   #tryHost(cluster: Cluster): void {
-    const host = cluster.loadBalancer.chooseHost(undefined);
+    const host =
+      cluster.hostOfDestination === undefined
+        ? cluster.loadBalancer.chooseHost(undefined)
+        : cluster.hostOfDestination(this.#info);
     if (host === undefined) {
       cluster.stats.noHealthyHosts.increment();
       this.#fail("UH");
