@@ -3,8 +3,10 @@ import assert from "node:assert/strict";
 import { readFile, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { describe, test } from "node:test";
-import type { ChangesResponse, RecordedChange } from "@tulle/config/api";
+import { ApiClient } from "@tulle/config";
+import { type ChangesResponse, endpoints, type RecordedChange } from "@tulle/config/api";
 import { startProcess, waitFor } from "../tools/processes.ts";
+import { temporaryFolder } from "../tools/temporary-folder.ts";
 import { useRunningShop } from "./running-shop.ts";
 import { commandEntry, type ShopInstance } from "./shop-instance.ts";
 
@@ -86,4 +88,51 @@ spec: { selector: { app: ${name} }, ports: [{ port: 80, name: http }] }
       ],
     );
   });
+});
+
+test("what is edited while the control plane is away, which was killed, stands in the timeline of the next", async () => {
+  const folder = temporaryFolder("tulle-changes-");
+  const state = path.join(folder, "state");
+  const service = (name: string, port: number): string => `---
+apiVersion: v1
+kind: Service
+metadata: { name: ${name} }
+spec: { selector: { app: ${name} }, ports: [{ port: ${port}, name: http }] }
+`;
+  const file = path.join(folder, "services.yaml");
+  const start = async () => {
+    const ports = ["--no-xds", "--http", "127.0.0.1:0"];
+    const line = [commandEntry, "control-plane", "--manifests", folder, "--state", state, ...ports];
+    const started = await startProcess(process.execPath, line, { name: "tulle control-plane" });
+    await started.waitForOutput(/ control plane serves /);
+    return started;
+  };
+  const api = new ApiClient({ endpoint: { socketPath: path.join(state, "control-plane.sock") } });
+  const changes = async (): Promise<readonly RecordedChange[]> => (await api.call(endpoints.changes, {})).changes;
+  const kept = (): Promise<string> => readFile(path.join(state, "changes.json"), "utf8");
+
+  await writeFile(file, service("one", 80) + service("two", 80));
+  const first = await start();
+  assert.deepEqual(await changes(), []);
+  await writeFile(file, service("one", 80) + service("two", 81));
+  await waitFor(async () => (await kept()).includes('"modified"'), { what: "the edit that it sees on disk" });
+  await first.stop({ signal: "SIGKILL" });
+
+  await writeFile(file, service("one", 82) + service("three", 80));
+  for (let starts = 0; starts < 2; starts += 1) {
+    const next = await start();
+    const [seen, away, ...others] = await changes();
+    assert.deepEqual([seen?.type, seen?.name, others], ["modified", "two", []]);
+    const of = { kind: "Service", namespace: "default" };
+    assert.deepEqual(away?.away, {
+      named: [
+        { type: "added", ...of, name: "three", file: `${file}:7` },
+        { type: "modified", ...of, name: "one", file: `${file}:2` },
+        { type: "deleted", ...of, name: "two" },
+      ],
+      more: 0,
+    });
+    await waitFor(async () => (await kept()).includes('"away"'), { what: "the entry on disk" });
+    await next.stop({ signal: "SIGKILL" });
+  }
 });

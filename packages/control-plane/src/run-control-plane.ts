@@ -25,7 +25,7 @@ import { openLoginRootSecret } from "./serve/login-secrets.ts";
 import { controlPlaneMetrics } from "./serve/metrics.ts";
 import { type Address, serveXds, type XdsAddresses } from "./serve/serve-xds.ts";
 import type { TlsVersion } from "./snapshot/mesh-snapshot.ts";
-import { parseRecordedChange, Timeline } from "./serve/timeline.ts";
+import { parseSavedChange, Timeline } from "./serve/timeline.ts";
 import { KeptEntries } from "./state/kept-entries.ts";
 import type { StateFolder } from "./state/state-folder.ts";
 
@@ -167,7 +167,7 @@ async function openKept({ state, fresh = false }: ControlPlaneOptions, log: Logg
     parseSavedProvider,
   );
   const changes = await opened("changes.json", "the timeline of changes could not be saved", (value) =>
-    fresh ? undefined : parseRecordedChange(value),
+    fresh ? undefined : parseSavedChange(value),
   );
   const rollouts = await openSavedRollouts(state, (reason) =>
     log.error("where roll-outs stood cannot be read: they have to be started anew", { reason }),

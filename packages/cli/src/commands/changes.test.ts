@@ -63,6 +63,24 @@ const answer: ChangesResponse = {
       batch: 44,
       proxies: { connected: 2, inSync: 1, refusing: 0, isCutShort: true },
     },
+    {
+      id: 4,
+      time: "2026-11-24T18:00:04.000Z",
+      kind: "",
+      namespace: "",
+      name: "",
+      type: "away",
+      away: {
+        named: [
+          { type: "modified", kind: "Service", namespace: "shop", name: "catalog", file: "/srv/shop/shop.yaml:3" },
+          { type: "deleted", kind: "Namespace", namespace: "", name: "other" },
+        ],
+        more: 7,
+      },
+      fields: [],
+      moreFields: 0,
+      findings: ["IST0101"],
+    },
   ],
   platformChanges: 4,
   proxies: { connected: 5, inSync: 4 },
@@ -87,6 +105,11 @@ for (const { columns, expected } of [
 2026-11-24 18:00:03Z  Rollout shop/catalog added, rollouts.yaml:1
   by an edit of the file
   1 of 2 proxies in sync when the control plane ended
+2026-11-24 18:00:04Z  changed while the control plane was away: 9 objects
+  Service shop/catalog modified, shop.yaml:3
+  Namespace other deleted
+  and 7 more
+  findings: IST0101
 4 of 5 proxies have everything that was sent.
 `,
   },
@@ -117,6 +140,13 @@ for (const { columns, expected } of [
   by an edit of the file
   1 of 2 proxies in sync when the
     control plane ended
+2026-11-24 18:00:04Z  changed while the
+    control plane was away: 9 objects
+  Service shop/catalog modified,
+    shop.yaml:3
+  Namespace other deleted
+  and 7 more
+  findings: IST0101
 4 of 5 proxies have everything that was
 sent.
 `,

@@ -2,7 +2,14 @@
 import type { Command } from "commander";
 import { parseDuration } from "@tulle/config";
 import { endpoints } from "@tulle/config/api";
-import type { ChangesResponse, ChangeSync, FieldChange, RecordedChange, RouteRevision } from "@tulle/config/api";
+import type {
+  ChangedWhileAway,
+  ChangesResponse,
+  ChangeSync,
+  FieldChange,
+  RecordedChange,
+  RouteRevision,
+} from "@tulle/config/api";
 import { printable } from "@tulle/telemetry";
 import { parseKind } from "../arguments/resource-arguments.ts";
 import { CommandFailure, exitCodes } from "../command/command-failure.ts";
@@ -20,6 +27,7 @@ interface ChangesOptions extends OutputOption, InstanceOption, NamespaceOption {
   readonly watch?: true;
 }
 
+type ObjectName = Pick<RecordedChange, "kind" | "namespace" | "name">;
 type Wanted = (change: RecordedChange) => boolean;
 
 export function register(command: Command, context: CommandContext): void {
@@ -38,10 +46,12 @@ export function register(command: Command, context: CommandContext): void {
   ]);
   command.action(async (object: string | undefined, options: ChangesOptions) => {
     const named = object === undefined ? undefined : parseObject(object);
-    const isWanted: Wanted = ({ kind, name, namespace, proxies }) =>
-      (options.revision === undefined || hasRevision(proxies, options.revision)) &&
+    const isMeant = ({ kind, name, namespace }: ObjectName): boolean =>
       (options.namespace === undefined || namespace === options.namespace) &&
       (named === undefined || (kind === named.kind && (named.name === undefined || name === named.name)));
+    const isWanted: Wanted = (change) =>
+      (options.revision === undefined || hasRevision(change.proxies, options.revision)) &&
+      (change.away === undefined ? isMeant(change) : change.away.named.some(isMeant));
     const since = sinceOf(options.since);
     const instance = await context.instance(options);
     const ask = (from: string | undefined): Promise<ChangesResponse> =>
@@ -135,23 +145,38 @@ export function changesText({ changes, proxies }: ChangesResponse, terminal: Ter
   return `${blocks.length === 0 ? none : blocks.join("")}${all}\n`;
 }
 
-function changeText(change: RecordedChange, { columns, cwd }: Terminal, withSync: boolean): string {
-  const { type, file, findings, by } = change;
+function changeText(change: RecordedChange, terminal: Terminal, withSync: boolean): string {
+  const { away, type, file, findings, by } = change;
+  const { columns, cwd } = terminal;
   const where = file === undefined ? "over the API" : pathFromHere(file, cwd);
   const lines = [
+    ...(away === undefined ? [] : awayLines(away, cwd)),
     ...(by === undefined ? [] : [`by ${by}`]),
     ...change.fields.map(fieldText),
     ...(change.moreFields === 0 ? [] : [`and ${change.moreFields} more`]),
     ...(findings.length === 0 ? [] : [`findings: ${findings.join(", ")}`]),
   ];
   const parts = [
-    timedLine(change.time, `${nameOf(change)} ${type}, ${where}`, columns),
+    timedLine(change.time, away === undefined ? `${nameOf(change)} ${type}, ${where}` : awayTitle(away), columns),
     ...lines.map((line) => wrapBehind("  ", printable(line), columns, "  ")),
   ];
   return `${parts.join("\n")}\n${withSync ? syncText(change, columns) : ""}`;
 }
 
-function nameOf({ kind, namespace, name }: RecordedChange): string {
+function awayTitle({ named, more }: ChangedWhileAway): string {
+  const count = named.length + more;
+  return `changed while the control plane was away: ${count} object${count === 1 ? "" : "s"}`;
+}
+
+function awayLines({ named, more }: ChangedWhileAway, cwd: string): readonly string[] {
+  const lines = named.map((each) => {
+    const where = each.file === undefined ? "" : `, ${pathFromHere(each.file, cwd)}`;
+    return `${nameOf(each)} ${each.type}${where}`;
+  });
+  return more === 0 ? lines : [...lines, `and ${more} more`];
+}
+
+function nameOf({ kind, namespace, name }: ObjectName): string {
   return `${kind} ${namespace === "" ? "" : `${namespace}/`}${name}`;
 }
 

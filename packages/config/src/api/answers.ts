@@ -256,6 +256,19 @@ export interface MetricTarget {
 }
 
 /** One change of the configuration, as the control plane remembers it. */
+/** Objects that were others when the control plane started than when it had them last. */
+export interface ChangedWhileAway {
+  readonly named: readonly {
+    readonly type: "added" | "modified" | "deleted";
+    readonly kind: string;
+    readonly namespace: string;
+    readonly name: string;
+    readonly file?: string;
+  }[];
+  /** Further ones. */
+  readonly more: number;
+}
+
 export interface RecordedChange {
   /** Rises by one, across restarts. */
   readonly id: number;
@@ -263,7 +276,9 @@ export interface RecordedChange {
   readonly kind: string;
   readonly namespace: string;
   readonly name: string;
-  readonly type: "added" | "modified" | "deleted";
+  /** `away`: of a start of the control plane, all that was changed before; kind, namespace and name are empty. */
+  readonly type: "added" | "modified" | "deleted" | "away";
+  readonly away?: ChangedWhileAway;
   /** `file:line` of a manifest; missing where it came over the API. */
   readonly file?: string;
   /** What differs; no value of a Secret is among them. */

@@ -1,15 +1,18 @@
 // The timeline of changes: what is told of one, what is not, who has it, and that it is bounded and outlives a restart.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { MeshResource, StoreChange, StoreListener } from "@tulle/config";
+import type { Finding, MeshResource, StoreChange, StoreListener } from "@tulle/config";
 import type { RecordedChange } from "@tulle/config/api";
 import type { AdsConnection } from "@tulle/xds";
 import type { MeshChange } from "./mesh-state.ts";
 import type { ConnectedProxy, Pusher } from "./pusher.ts";
 import type { PushFollower } from "./route-changes.ts";
-import { maxChanges, parseRecordedChange, type SavedChanges, Timeline } from "./timeline.ts";
+import { maxNamed, maxSeen } from "./seen-configuration.ts";
+import { maxChanges, parseSavedChange, type SavedChanges, Timeline } from "./timeline.ts";
 
-function stage(saved: ReadonlyMap<string, RecordedChange> = new Map()) {
+type Saved = SavedChanges["saved"];
+
+function stage(saved: Saved = new Map(), resources: readonly MeshResource[] = [], findings: readonly Finding[] = []) {
   let listener: StoreListener = () => assert.fail("nobody watches");
   let written = saved;
   const kept: SavedChanges = { saved, save: (entries) => (written = entries) };
@@ -20,7 +23,8 @@ function stage(saved: ReadonlyMap<string, RecordedChange> = new Map()) {
   let nowMs = Date.parse("2026-11-24T18:00:00Z");
   const clock = { nowMs: () => nowMs };
   const proxies = new Proxies();
-  const timeline = new Timeline({ ...proxies.stages, store: { watch }, findings: () => [], kept, clock });
+  const store = { watch, all: () => resources };
+  const timeline = new Timeline({ ...proxies.stages, store, findings: () => findings, kept, clock });
   const tell = (...changes: readonly Omit<StoreChange, "resourceVersion">[]): void =>
     listener(changes.map((change) => ({ ...change, resourceVersion: 1 })));
   const pass = (ms: number): void => void (nowMs += ms);
@@ -85,6 +89,9 @@ const resource = (kind: string, more: object, name = "a"): MeshResource =>
 const rule = (weight: number, more: object = {}): MeshResource =>
   resource("VirtualService", { spec: { http: [{ route: [{ weight }], ...more }] } });
 
+const asRead = (written: Saved): Saved =>
+  new Map([...written].map(([key, value]) => [key, parseSavedChange(JSON.parse(JSON.stringify(value)))!]));
+
 test("a change tells its fields", () => {
   const { timeline, tell } = stage();
   tell({ type: "modified", previous: rule(90), resource: rule(10, { timeout: "1s" }), by: "ann (uid 1000)" });
@@ -133,11 +140,8 @@ test("what the platform writes is counted, and an end of a status is no change",
 test("the newest are kept, across a restart", () => {
   const first = stage();
   for (let weight = 0; weight < maxChanges + 3; weight += 1) first.tell({ type: "added", resource: rule(weight) });
-  assert.equal(first.written().size, maxChanges);
-  const saved = new Map(
-    [...first.written()].map(([key, value]) => [key, parseRecordedChange(JSON.parse(JSON.stringify(value)))!]),
-  );
-  const second = stage(saved);
+  assert.equal(first.written().size, maxChanges + 1);
+  const second = stage(asRead(first.written()), [rule(maxChanges + 2)]);
   second.tell({ type: "deleted", resource: rule(1) });
   assert.deepEqual(
     second.timeline
@@ -149,12 +153,91 @@ test("the newest are kept, across a restart", () => {
       [maxChanges + 4, "deleted"],
     ],
   );
-  assert.equal(parseRecordedChange({ id: "1" }), undefined);
+  assert.equal(parseSavedChange({ id: "1" }), undefined);
+});
+
+test("what was changed while the control plane was away is one entry", () => {
+  const first = stage(new Map(), [rule(1), resource("Service", { spec: { a: 1, b: 2 } }, "same")]);
+  first.tell(
+    { type: "added", resource: resource("Service", { spec: {} }, "gone") },
+    { type: "added", resource: resource("Secret", { data: { key: "b25l" } }, "hidden") },
+    { type: "added", resource: resource("Pod", {}, "of-the-platform") },
+  );
+  const other = { kind: "Service", namespace: "shop", name: "new" };
+  const second = stage(
+    asRead(first.written()),
+    [
+      rule(2),
+      resource("Service", { spec: { b: 2, a: 1 } }, "same"),
+      resource("Secret", { data: { key: "dHdv" } }, "hidden"),
+      resource("Service", {}, "new"),
+      resource("Pod", {}, "another"),
+    ],
+    [
+      { code: "IST0101", severity: "error", message: "", resource: other },
+      { code: "IST0102", severity: "error", message: "", resource: { ...other, name: "same" } },
+      { code: "TUL0002", severity: "error", message: "a file that cannot be read" },
+    ],
+  );
+  const [, , away] = second.timeline.since(0);
+  assert.deepEqual(away, {
+    id: 3,
+    time: "2026-11-24T18:00:00.000Z",
+    kind: "",
+    namespace: "",
+    name: "",
+    type: "away",
+    away: {
+      named: [
+        { type: "added", ...other },
+        { type: "modified", kind: "VirtualService", namespace: "shop", name: "a" },
+        { type: "modified", kind: "Secret", namespace: "shop", name: "hidden" },
+        { type: "deleted", kind: "Service", namespace: "shop", name: "gone" },
+      ],
+      more: 0,
+    },
+    fields: [],
+    moreFields: 0,
+    findings: ["IST0101", "TUL0002"],
+  });
+  assert.doesNotMatch(JSON.stringify([...second.written()]), /b25l|dHdv/);
+  // Known by then: a further start tells nothing, and numbers go on.
+  const third = stage(asRead(second.written()), [
+    rule(2),
+    ...["same", "new"].map((name) => resource("Service", name === "same" ? { spec: { a: 1, b: 2 } } : {}, name)),
+    resource("Secret", { data: { key: "dHdv" } }, "hidden"),
+  ]);
+  third.tell({ type: "added", resource: resource("Service", {}, "later") });
+  assert.deepEqual(
+    third.timeline.since(0).map(({ id, type, batch }) => [id, type, batch]),
+    [
+      [1, "added", 1],
+      [2, "added", 1],
+      [3, "away", undefined],
+      [4, "added", 2],
+    ],
+  );
+});
+
+test("what was changed while the control plane was away is bounded", () => {
+  const services = (count: number): readonly MeshResource[] =>
+    Array.from({ length: count }, (_, index) => resource("Service", { spec: {} }, `s${index}`));
+  const first = stage(new Map(), services(1));
+  const [away] = stage(asRead(first.written()), services(maxNamed + 3)).timeline.since(0);
+  assert.deepEqual([away?.away?.named.length, away?.away?.more], [maxNamed, 2]);
+  // Of more than are remembered nothing is told, and nothing wrong.
+  const many = services(maxSeen + 1);
+  assert.deepEqual(stage(asRead(stage(new Map(), many).written()), many).timeline.since(0), []);
+});
+
+test("a first start has nothing to compare with", () => {
+  assert.deepEqual(stage(new Map(), [rule(1)]).timeline.since(0), []);
 });
 
 test("it is told which proxies have a change, and how long that took", () => {
   const { timeline, tell, pass, proxies, written } = stage();
   const [one, two, third, last] = [proxies.connect(), proxies.connect(), proxies.connect(), proxies.connect()];
+  const writtenChange = (id: string) => written().get(id) as RecordedChange;
   const soFar = () => timeline.since(0).map(({ batch, proxies: sync }) => [batch, sync]);
   const change = (weight: number): void => tell({ type: "modified", previous: rule(0), resource: rule(weight) });
   change(1);
@@ -179,7 +262,7 @@ test("it is told which proxies have a change, and how long that took", () => {
   // It gets something else before it has answered.
   proxies.answer(third, "behind");
   assert.deepEqual(soFar().at(-1), [3, { connected: 4, inSync: 2, refusing: 1 }]);
-  assert.deepEqual(written().get("2")?.proxies, none);
+  assert.deepEqual(writtenChange("2").proxies, none);
   pass(20);
   proxies.answer(third, "gone");
   const all = { connected: 3, inSync: 2, refusing: 1 };
@@ -188,7 +271,7 @@ test("it is told which proxies have a change, and how long that took", () => {
     [2, { ...all, tookMs: 120 }],
     [3, { ...all, tookMs: 70 }],
   ]);
-  assert.deepEqual(written().get("4")?.proxies, { ...all, tookMs: 70 });
+  assert.deepEqual(writtenChange("4").proxies, { ...all, tookMs: 70 });
   // What becomes of routes, told once, and not told of proxies that have it.
   const [again, other] = [proxies.connect(), proxies.connect()];
   proxies.isPending = true;
@@ -222,7 +305,7 @@ test("what a control plane that ended has not counted to the end is told so by t
   assert.deepEqual(first.timeline.since(0)[0]?.proxies, none);
   assert.deepEqual(second.timeline.since(0)[0]?.proxies, { ...none, isCutShort: true });
   const [saved] = first.written().values();
-  assert.deepEqual(parseRecordedChange(saved), saved);
+  assert.deepEqual(parseSavedChange(saved), saved);
   for (const damage of [{ proxies: null }, { proxies: { connected: "1" } }, { batch: "2" }])
-    assert.equal(parseRecordedChange({ ...saved, ...damage }), undefined);
+    assert.equal(parseSavedChange({ ...saved, ...damage }), undefined);
 });

@@ -15,10 +15,18 @@ import {
   type StoreChange,
   type Unwatch,
 } from "@tulle/config";
-import type { ChangeSync, FieldChange, RecordedChange } from "@tulle/config/api";
+import type { ChangedWhileAway, ChangeSync, FieldChange, RecordedChange } from "@tulle/config/api";
 import type { Clock } from "@tulle/timing";
 import type { KeptEntries } from "../state/kept-entries.ts";
 import { ChangeProgress, type ChangeProgressOptions } from "./change-progress.ts";
+import {
+  changedWhileAway,
+  contentHash,
+  maxSeen,
+  parseSavedSeen,
+  type SavedSeen,
+  type SeenObjects,
+} from "./seen-configuration.ts";
 
 /** Older ones are forgotten. */
 export const maxChanges = 500;
@@ -38,10 +46,12 @@ const platformMetadata: ReadonlySet<string> = new Set([
   "managedFields",
 ]);
 
-export type SavedChanges = Pick<KeptEntries<RecordedChange>, "saved" | "save">;
+/** Each change by its number, and what it was that they led to: in one file, or a kill could tell of one alone. */
+export type SavedChanges = Pick<KeptEntries<RecordedChange | SavedSeen>, "saved" | "save">;
+const seenEntry = "seen";
 
 export interface TimelineOptions extends Pick<ChangeProgressOptions, "mesh" | "pusher"> {
-  readonly store: Pick<Store, "watch">;
+  readonly store: Pick<Store, "watch" | "all">;
   readonly findings: () => readonly Finding[];
   readonly kept: SavedChanges;
   readonly clock: Pick<Clock, "nowMs">;
@@ -53,10 +63,21 @@ export class Timeline {
   readonly #progress: ChangeProgress;
   #changes: readonly RecordedChange[];
   #platformChanges = 0;
+  /** What people's objects are now. */
+  readonly #seen: Map<string, string>;
 
   constructor(options: TimelineOptions) {
     this.#options = options;
-    this.#changes = [...options.kept.saved.values()].toSorted((a, b) => a.id - b.id).map(cutShort);
+    const saved = [...options.kept.saved.values()];
+    this.#changes = saved
+      .filter((value) => "id" in value)
+      .toSorted((a, b) => a.id - b.id)
+      .map(cutShort);
+    const own = options.store.all().filter(isUsers);
+    this.#seen = new Map(own.slice(0, maxSeen).map((resource) => [keyText(keyOf(resource)), hashOf(resource)]));
+    const before = saved.find((value) => "seen" in value)?.seen;
+    if (before !== undefined) this.#recordAway(new Map(Object.entries(before)), own);
+    this.#save();
     this.#progress = new ChangeProgress({
       ...options,
       maxBatches: maxChanges,
@@ -87,17 +108,43 @@ export class Timeline {
     this.#unwatch();
   }
 
+  /** One entry, however much it was. */
+  #recordAway(before: SeenObjects, own: readonly MeshResource[]): void {
+    const changed = changedWhileAway(before, this.#seen, own, this.#options.findings());
+    if (changed === undefined) return;
+    const entry: RecordedChange = {
+      id: (this.#changes.at(-1)?.id ?? 0) + 1,
+      time: new Date(this.#options.clock.nowMs()).toISOString(),
+      kind: "",
+      namespace: "",
+      name: "",
+      type: "away",
+      away: changed.objects,
+      fields: [],
+      moreFields: 0,
+      findings: changed.codes,
+    };
+    this.#changes = [...this.#changes, entry].slice(-maxChanges);
+  }
+
+  #see({ type, resource }: StoreChange): void {
+    const key = keyText(keyOf(resource));
+    if (type === "deleted") this.#seen.delete(key);
+    else if (this.#seen.has(key) || this.#seen.size < maxSeen) this.#seen.set(key, hashOf(resource));
+  }
+
   #record(changes: readonly StoreChange[]): void {
     const own = changes.filter(({ resource }) => isUsers(resource));
     this.#platformChanges += changes.length - own.length;
     if (own.length === 0) return;
+    for (const change of own) this.#see(change);
     const time = new Date(this.#options.clock.nowMs()).toISOString();
     const codes = Map.groupBy(
       this.#options.findings().filter(({ resource }) => resource !== undefined),
       ({ resource }) => keyText(resource!),
     );
     let id = this.#changes.at(-1)?.id ?? 0;
-    const batch = (this.#changes.at(-1)?.batch ?? 0) + 1;
+    const batch = (this.#changes.findLast((change) => change.batch !== undefined)?.batch ?? 0) + 1;
     const recorded = own.flatMap((change): readonly RecordedChange[] => {
       const fields = fieldChanges(change);
       if (change.type === "modified" && fields.length === 0) return [];
@@ -130,7 +177,11 @@ export class Timeline {
   }
 
   #save(): void {
-    this.#options.kept.save(new Map(this.#changes.map((change) => [String(change.id), change])));
+    const entries = new Map<string, RecordedChange | SavedSeen>(
+      this.#changes.map((change) => [String(change.id), change]),
+    );
+    entries.set(seenEntry, { seen: Object.fromEntries(this.#seen) });
+    this.#options.kept.save(entries);
   }
 }
 
@@ -154,13 +205,18 @@ function fieldChanges({ type, resource, previous }: StoreChange): readonly Field
   return hidden ? [{ path: "data", before: hiddenValue, after: hiddenValue }] : fields;
 }
 
-/** Without what the platform writes, and without secrets. */
+/** Without secrets. */
 function shown(resource: MeshResource): unknown {
-  const {
-    status: _status,
-    metadata,
-    ...rest
-  } = concealSecrets(resource) as MeshResource & { readonly status?: unknown };
+  return written(concealSecrets(resource));
+}
+
+function hashOf(resource: MeshResource): string {
+  return contentHash(written(resource));
+}
+
+/** Without what the platform writes. */
+function written(resource: MeshResource): unknown {
+  const { status: _status, metadata, ...rest } = resource as MeshResource & { readonly status?: unknown };
   const own = Object.entries(metadata).filter(([key]) => !platformMetadata.has(key));
   return { ...rest, metadata: Object.fromEntries(own) };
 }
@@ -194,14 +250,26 @@ function valueText(value: unknown, path: Path): string {
   return text.length > maxValueLength ? `${text.slice(0, maxValueLength)}…` : text;
 }
 
-/** Of an earlier run; undefined for what is none. */
-export function parseRecordedChange(value: unknown): RecordedChange | undefined {
+/** Of an earlier run; undefined for what is neither. */
+export function parseSavedChange(value: unknown): RecordedChange | SavedSeen | undefined {
+  return parseSavedSeen(value) ?? parseRecordedChange(value);
+}
+
+function parseRecordedChange(value: unknown): RecordedChange | undefined {
   if (typeof value !== "object" || value === null) return undefined;
-  const { id, time, kind, namespace, name, type, fields, findings, batch, proxies } = value as Partial<RecordedChange>;
+  const change = value as Partial<RecordedChange>;
+  const { id, time, kind, namespace, name, type, away, fields, findings, batch, proxies } = change;
   const hasTexts = [time, kind, namespace, name, type].every((each) => typeof each === "string");
   const hasLists = Array.isArray(fields) && Array.isArray(findings);
+  if (type === "away" && !isAway(away)) return undefined;
   const isWhole = typeof id === "number" && hasTexts && hasLists && ["number", "undefined"].includes(typeof batch);
   return isWhole && (proxies === undefined || isSync(proxies)) ? (value as RecordedChange) : undefined;
+}
+
+function isAway(value: unknown): boolean {
+  if (typeof value !== "object" || value === null) return false;
+  const { named, more } = value as Partial<ChangedWhileAway>;
+  return Array.isArray(named) && Number.isFinite(more);
 }
 
 function isSync(value: unknown): boolean {
