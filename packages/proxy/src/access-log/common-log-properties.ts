@@ -2,6 +2,7 @@
 // (envoy.data.accesslog.v3.AccessLogCommon), written field by field.
 import { randomUUID } from "node:crypto";
 import type { ProtobufWriter } from "@tulle/telemetry";
+import { downstreamBytesOf, upstreamBytesOf } from "../format/byte-operators.ts";
 import { streamPoints } from "../format/time-operators.ts";
 import { accessLogTypes, isIntermediate } from "../http/access-log-type.ts";
 import type { StreamInfo } from "../http/stream-info.ts";
@@ -43,6 +44,11 @@ export function writeCommonProperties(writer: ProtobufWriter, field: number, inf
   writeText(writer, 26, streamIdOf(info));
   if (isIntermediate(info.accessLogType)) writer.bool(27, true);
   writeText(writer, 28, info.downstreamTransportFailureReason);
+  const [downstream, upstream] = [downstreamBytesOf(info), upstreamBytesOf(info)];
+  writeUint(writer, 29, downstream.wireBytesSent);
+  writeUint(writer, 30, downstream.wireBytesReceived);
+  writeUint(writer, 31, upstream.wireBytesSent);
+  writeUint(writer, 32, upstream.wireBytesReceived);
   writeUint(writer, 33, accessLogTypes[info.accessLogType]);
   writer.end(start);
 }

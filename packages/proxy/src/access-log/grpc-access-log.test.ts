@@ -6,7 +6,7 @@ import net from "node:net";
 import { after, before, test } from "node:test";
 import { freePort, waitFor } from "../../../../tests/tools/processes.ts";
 import { AccessLogService, type LogEntry, type ServiceBehaviour } from "../testing/access-log-service.ts";
-import { extension, http2Options, loopback, router, staticCluster } from "../testing/envoy-json.ts";
+import { extension, http2Options, loopback, staticCluster } from "../testing/envoy-json.ts";
 import { clients, countersOf, type ParityCall, type Side, type Sides, startSides } from "../testing/parity-pair.ts";
 
 const service = new AccessLogService();
@@ -39,6 +39,12 @@ const connectionLog = (log_name: string): object => ({
   },
 });
 
+/** Adds no header with a time in it. */
+const quietRouter = {
+  name: "router",
+  typed_config: { "@type": extension("filters.http.router.v3.Router"), suppress_envoy_headers: true },
+};
+
 function bootstrap(port: number): string {
   const manager = {
     "@type": extension("filters.network.http_connection_manager.v3.HttpConnectionManager"),
@@ -67,7 +73,7 @@ function bootstrap(port: number): string {
           shadow_rules: { policies: { all: { permissions: [{ any: true }], principals: [{ any: true }] } } },
         },
       },
-      router,
+      quietRouter,
     ],
     access_log: [requestLog("requests"), requestLog("redacted", "tulle.redacted_query:token,code")],
   };
@@ -151,6 +157,7 @@ async function exchange(port: number, sent: string): Promise<void> {
 /** Times, ports and ids are their kind alone. */
 function comparable(entry: LogEntry): unknown {
   // Where there is no host ours has not set all headers of its own.
+  const isHttp2 = (entry["protocolVersion"] as unknown) === "HTTP2";
   const hasHost = entry["request"]?.["path"] !== "/none";
   return JSON.parse(
     JSON.stringify(entry, (key, value: unknown) => {
@@ -159,8 +166,8 @@ function comparable(entry: LogEntry): unknown {
       if (key === "requestId" || key === "streamId") return typeof value;
       // Envoy counts fields of the connection, too.
       if (key === "responseHeadersBytes" || (key === "requestHeadersBytes" && !hasHost)) return typeof value;
-      // Nothing is counted of what a stream takes on the wire.
-      if (/Wire|HeaderBytes/.test(key)) return undefined;
+      // How fields of HTTP/2 are encoded is each proxy's own affair (`byte-operators-parity.test.ts`).
+      if (isHttp2 && /Wire|HeaderBytes/.test(key)) return typeof value;
       return value;
     }),
   );
@@ -187,7 +194,9 @@ async function sentBy(side: Side): Promise<Sent> {
   const ofListener = (): readonly unknown[] =>
     service.entries("listener").map(({ commonProperties, connectionProperties }) => {
       for (const name of ["receivedBytes", "sentBytes"]) assert.ok(Number(connectionProperties![name]) > 40);
-      return comparable({ commonProperties: commonProperties! });
+      // Envoy counts those on the wire for TCP proxies alone.
+      const { downstreamWireBytesSent, downstreamWireBytesReceived, ...rest } = commonProperties!;
+      return comparable({ commonProperties: rest });
     });
   await waitFor(
     () =>

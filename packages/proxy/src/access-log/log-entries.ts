@@ -2,12 +2,8 @@
 // TCPAccessLogEntry), as items of a StreamAccessLogsMessage.
 import type { ProtobufWriter } from "@tulle/telemetry";
 import { redactQuery } from "../format/redact-query.ts";
-import {
-  mayHoldQuery,
-  requestHeadersBytes,
-  requestPseudoHeaders,
-  responseHeadersBytes,
-} from "../format/request-operators.ts";
+import { mayHoldQuery, requestPseudoHeaders } from "../format/request-operators.ts";
+import { requestHeadersBytes, responseHeadersBytes } from "../http/headers-bytes.ts";
 import type { Protocol } from "../http/message.ts";
 import type { StreamInfo } from "../http/stream-info.ts";
 import { writeCommonProperties, writeText, writeUint, writeWrapped } from "./common-log-properties.ts";
@@ -70,6 +66,8 @@ function writeRequest(writer: ProtobufWriter, info: StreamInfo, parts: RequestEn
     writeHeaders(writer, 13, parts.requestHeaders, (name) => pseudo(name) ?? headers.getJoined(name), shown);
   }
   writeUint(writer, 12, info.bytesReceived);
+  writeUint(writer, 14, info.upstreamBytes.headerBytesSent);
+  writeUint(writer, 15, info.downstreamBytes.headerBytesReceived);
   writer.end(start);
 }
 
@@ -88,6 +86,8 @@ function writeResponse(writer: ProtobufWriter, info: StreamInfo, parts: RequestE
   }
   writeUint(writer, 3, info.bytesSent);
   writeText(writer, 6, info.responseCodeDetails);
+  writeUint(writer, 7, info.upstreamBytes.headerBytesReceived);
+  writeUint(writer, 8, info.downstreamBytes.headerBytesSent);
   writer.end(start);
 }
 

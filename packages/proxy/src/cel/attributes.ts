@@ -1,6 +1,7 @@
 // Attributes of a request and its response by their path (docs: intro/arch_overview/advanced/attributes). Those that
 // are not in the table are refused when the configuration comes, where Envoy finds out with each request that there are
 // none.
+import { headersBytes, requestHeadersBytes, responseHeadersBytes } from "../http/headers-bytes.ts";
 import { requestHeader, responseHeader } from "../http/read-header.ts";
 import type { RequestHead, ResponseHead } from "../http/message.ts";
 import type { StreamInfo } from "../http/stream-info.ts";
@@ -56,6 +57,12 @@ function portOf(address: string | undefined): number | undefined {
   return port === undefined ? undefined : Number(port);
 }
 
+/** What the client says that its body has: Envoy believes it before the body has come. */
+function declaredBytes(request: RequestHead | undefined): number | undefined {
+  const declared = request?.headers.get("content-length");
+  return declared === undefined ? undefined : Number(declared);
+}
+
 const seconds = (ms: number): string => `${ms / 1000}s`;
 
 /** No plain object: an expression may name `constructor` too. */
@@ -74,13 +81,19 @@ export const attributes: ReadonlyMap<string, ReadAttribute> = new Map<string, Re
     "request.headers": ({ request }) => request && { get: (name) => requestHeader(name)(request) },
     "request.time": ({ info }) => new Date(info.startTimeMs).toISOString(),
     "request.duration": ({ info }) => seconds(info.durationMs),
-    "request.size": ({ info }) => info.bytesReceived,
+    "request.size": ({ info, request }) => declaredBytes(request) ?? info.bytesReceived,
+    "request.total_size": ({ info, request }) =>
+      info.bytesReceived + (request === undefined ? 0 : requestHeadersBytes(request)),
     "response.code": ({ info }) => (info.responseCode === 0 ? undefined : info.responseCode),
     "response.code_details": ({ info }) => info.responseCodeDetails,
     "response.headers": ({ response }) => response && { get: (name) => responseHeader(name)(response) },
     "response.trailers": ({ info: { responseTrailers } }) =>
       responseTrailers && { get: (name) => responseTrailers.getJoined(name.toLowerCase()) },
     "response.size": ({ info }) => info.bytesSent,
+    "response.total_size": ({ info, response }) =>
+      info.bytesSent +
+      (response === undefined ? 0 : responseHeadersBytes(response)) +
+      headersBytes(info.responseTrailers),
     "response.grpc_status": ({ info, response }) => {
       const told = toldGrpcStatus(info, response);
       return told === undefined || !/^\d+$/.test(told) ? undefined : Number(told);

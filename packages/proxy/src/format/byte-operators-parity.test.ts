@@ -23,6 +23,8 @@ const counts = ["DOWNSTREAM", "UPSTREAM"].flatMap((side) =>
     ["RECEIVED", "SENT"].map((way) => `${side}_${what}_BYTES_${way}`),
   ),
 );
+const sizes = ["request.size", "request.total_size", "response.size", "response.total_size"];
+const operators = [...counts, ...sizes.map((name) => `CEL(${name})`)];
 const refusingPort = await freePort();
 
 /** Adds no header with a time in it. */
@@ -68,7 +70,7 @@ const http2Host = http2.createServer((request, response) =>
 );
 
 function bootstrap(port: number, log: string): string {
-  const line = `%REQ(X-ROW)%\t${counts.map((name) => `%${name}%`).join("\t")}\n`;
+  const line = `%REQ(X-ROW)%\t${operators.map((name) => `%${name}%`).join("\t")}\n`;
   const retry = { retry_on: "5xx,reset", num_retries: 1, retry_back_off: { base_interval: "0.001s" } };
   const route = (cluster: string) => ({ cluster, retry_policy: retry });
   const listener = (name: string, cluster: string): object => ({
@@ -208,6 +210,7 @@ function differing(
   const encoder = "an encoder of HPACK, and whether the end has a frame of its own";
   const both = (name: string): readonly string[] => [`${name}_WIRE_BYTES`, `${name}_HEADER_BYTES`];
   const ways = (names: readonly string[], way: string): readonly string[] => names.map((name) => `${name}_${way}`);
+  if (!isHttp2.down) differs("Envoy counts fields of the connection, too", "CEL(response.total_size)");
   if (isHttp2.down) differs(encoder, ...ways(both("DOWNSTREAM"), "SENT"));
   if (isHttp2.down && trailers !== undefined)
     differs("the client's encoder, which may have read our SETTINGS", ...ways(both("DOWNSTREAM"), "RECEIVED"));
@@ -235,7 +238,7 @@ async function valuesOf(side: Side): Promise<Values> {
   const lines = await waitFor(() => linesOf(side).length === asked.length && linesOf(side), { what: "the lines" });
   const values = lines.map((line) => line.split("\t"));
   return new Map(
-    values.map(([id = "", ...of]) => [id, Object.fromEntries(counts.map((name, index) => [name, of[index]!]))]),
+    values.map(([id = "", ...of]) => [id, Object.fromEntries(operators.map((name, index) => [name, of[index]!]))]),
   );
 }
 
@@ -244,7 +247,9 @@ for (const { id, down, up, row } of asked) {
     const except = differing(row, { down: down === overHttp2, up: up === "http2" });
     const compared = (values: Readonly<Record<string, string>>): object =>
       // Both have counted, or neither has.
-      Object.fromEntries(counts.map((name) => [name, except.has(name) ? /^[1-9]/.test(values[name]!) : values[name]]));
+      Object.fromEntries(
+        operators.map((name) => [name, except.has(name) ? /^[1-9]/.test(values[name]!) : values[name]]),
+      );
     assert.deepEqual(compared(ours.get(id)!), compared(envoys.get(id)!));
   });
 }

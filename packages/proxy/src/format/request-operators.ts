@@ -1,9 +1,8 @@
 // Operators that tell of a request's and a response's heads. Where a query may stand in them, the values of the
 // parameters that the log is to leave out are left out.
 import { randomUUID } from "node:crypto";
-import type { HeaderMap } from "../http/header-map.ts";
 import { withoutControlCharacters } from "../http/header-value.ts";
-import type { ResponseHead } from "../http/message.ts";
+import { headersBytes, requestHeadersBytes, responseHeadersBytes } from "../http/headers-bytes.ts";
 import { number, ofOptional, text } from "./operator-makers.ts";
 import type { FormatValue, OperatorCompiler } from "./operator.ts";
 import { redactParameter, redactQuery } from "./redact-query.ts";
@@ -164,27 +163,6 @@ const compileServerName: OperatorCompiler = (argument = "") => {
   if (order === "HOST_FIRST") return { value: either(host, serverName), isNumber: false };
   return oneOf(order, "REQUESTED_SERVER_NAME", ["SNI_ONLY", "SNI_FIRST", "HOST_FIRST"]);
 };
-
-/** Names and values, as Envoy counts a map of headers. */
-function headersBytes(headers: HeaderMap | undefined): number {
-  return (headers?.entries ?? []).reduce((sum, part) => sum + part.length, 0);
-}
-
-export function requestHeadersBytes({
-  method,
-  path,
-  authority,
-  scheme,
-  headers,
-}: NonNullable<Parameters<FormatValue>[1]>) {
-  const pseudo = { ":method": method, ":path": path, ":authority": authority, ":scheme": scheme };
-  const entries = Object.entries(pseudo).filter(([, value]) => value !== "");
-  return entries.reduce((sum, [name, value]) => sum + name.length + value.length, headersBytes(headers));
-}
-
-export function responseHeadersBytes({ headers }: ResponseHead): number {
-  return headersBytes(headers) + ":status".length + 3;
-}
 
 export const requestOperators: Readonly<Record<string, OperatorCompiler>> = {
   REQ: headerOperator(requestHeaderValue),

@@ -304,9 +304,10 @@ export class Http1ClientConnection implements ClientCodec, RequestSender, BodySi
     const receiver = this.#receiver;
     if (receiver === undefined) return;
     this.#endResponse();
-    if (trailers !== undefined) this.bytes.trailerBytesReceived = fieldBytes(trailers.entries);
-    if (trailers !== undefined && this.#settings.enableTrailers) receiver.onResponseTrailers(trailers);
-    else receiver.onResponseData(noBytes, true);
+    if (trailers !== undefined && this.#settings.enableTrailers) {
+      this.bytes.trailerBytesReceived = fieldBytes(trailers.entries);
+      receiver.onResponseTrailers(trailers);
+    } else receiver.onResponseData(noBytes, true);
   }
 
   #endResponse(): void {

@@ -241,9 +241,10 @@ export class Http1ServerConnection implements ServerCodec, ResponseSender, BodyS
   onBodyEnd(trailers: HeaderMap | undefined): void {
     if (this.#state !== "body") return;
     this.#requestEnded();
-    if (trailers !== undefined) this.bytes.trailerBytesReceived = fieldBytes(trailers.entries);
-    if (trailers !== undefined && this.#settings.enableTrailers) this.#receiver?.onRequestTrailers(trailers);
-    else this.#receiver?.onRequestData(noBytes, true);
+    if (trailers !== undefined && this.#settings.enableTrailers) {
+      this.bytes.trailerBytesReceived = fieldBytes(trailers.entries);
+      this.#receiver?.onRequestTrailers(trailers);
+    } else this.#receiver?.onRequestData(noBytes, true);
   }
 
   #requestEnded(): void {
@@ -361,8 +362,7 @@ export class Http1ServerConnection implements ServerCodec, ResponseSender, BodyS
       this.destroy();
       return;
     }
-    const turn = this.#dataPath.turn;
-    turn.run(() => {
+    this.#dataPath.turn.run(() => {
       const answering = this.#state === "answering" && this.#receiver !== undefined && !this.#tunnelAsked;
       if (answering && this.#timers.hasJustSpoken) return;
       if (this.#state === "tunnel") this.#receiver?.onRequestData(noBytes, true);
