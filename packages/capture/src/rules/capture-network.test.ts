@@ -2,7 +2,7 @@
 // IPv6. Each row is a call and who answered it, with the destination that the proxy is told.
 import assert from "node:assert/strict";
 import { after, describe, test } from "node:test";
-import { CaptureNetwork, dnsAnswers, own, world, type Who } from "../testing/capture-network.ts";
+import { CaptureNetwork, dnsAnswers, own, world, type OpenConnection, type Who } from "../testing/capture-network.ts";
 import { planCapture, type CaptureSettings } from "./capture-plan.ts";
 import { captureRules, removalRules } from "./capture-rules.ts";
 import { applyRules, CaptureFailure, installCapture, installedRules, removeCapture } from "./nft.ts";
@@ -93,13 +93,13 @@ const scenes: readonly Scene[] = [
     name: "nobody dials the ports of capture themselves: no circle",
     settings: {},
     calls: [
-      ...[own.ip, own.ip6, own.second, "127.0.0.1", "[::1]"].flatMap((ip) =>
+      ...[own.ip, own.ip6, "127.0.0.1"].flatMap((ip) =>
         [15_001, 15_006].flatMap((port) => [
           { to: `${ip}:${port}`, answer: "refused" },
           { to: `${ip}:${port}`, who: "proxy" as const, answer: "refused" },
         ]),
       ),
-      ...[own.ip, own.ip6, own.second].flatMap((ip) =>
+      ...[own.ip6, own.second].flatMap((ip) =>
         [15_001, 15_006].map((port) => ({ to: `${ip}:${port}`, who: "outside" as const, answer: "refused" })),
       ),
       { to: "127.0.0.1:15001", args: ["--interface", "127.0.0.6"], answer: "refused" },
@@ -227,6 +227,51 @@ describe("DNS", () => {
     assert.deepEqual(await answers([world.ip], "proxy-group"), [dnsAnswers.world]);
     assert.equal(await network.call(`${world.far}:53`, "proxy"), `world ${world.far}:53`);
   });
+});
+
+test("the proxy's question is its own, though a program asked the same server from the same port a moment ago", async () => {
+  const port = 40_000;
+  for (const settings of [{ dns: "all" }, { dns: "resolvers", nameservers: [world.ip] }] as const) {
+    await install(settings);
+    assert.equal(await network.lookUpFromPort(world.ip, port, "app"), dnsAnswers.proxy);
+    assert.equal(await network.lookUpFromPort(world.ip, port, "proxy"), dnsAnswers.world);
+    assert.equal(await network.lookUpFromPort(world.ip, port, "proxy-group"), dnsAnswers.world);
+    assert.equal(await network.lookUpFromPort(world.ip, port, "app"), dnsAnswers.proxy);
+  }
+});
+
+test("connections that began before go on, captured ones survive an installation, and end when it is removed", async () => {
+  await removeCapture(options);
+  using open = new DisposableStack();
+  const connectAll = (): readonly OpenConnection[] =>
+    [
+      network.connect("pod", world.ip, 80),
+      network.connect("pod", "fd77::1", 80),
+      network.connect("world", own.ip, 8080),
+      network.connect("world", "fd77::2", 8080),
+    ].map((connection) => open.use(connection));
+  const askAll = (all: readonly OpenConnection[]): Promise<readonly string[]> =>
+    Promise.all(all.map((each) => each.ask()));
+  const ends = [`${world.ip}:80`, `${world.ip6}:80`, `${own.ip}:8080`, `${own.ip6}:8080`];
+  const answers = (names: readonly string[]): readonly string[] => ends.map((end, index) => `${names[index]} ${end}`);
+
+  const before = connectAll();
+  const direct = answers(["world", "world", "app", "app"]);
+  assert.deepEqual(await askAll(before), direct);
+  await install({});
+  assert.deepEqual(await askAll(before), direct);
+  const captured = connectAll();
+  const byProxy = answers(["outbound", "outbound", "inbound", "inbound"]);
+  assert.deepEqual(await askAll(captured), byProxy);
+  await install({ excludeOutboundPorts: "80", includeInboundPorts: "" });
+  assert.deepEqual(await askAll(captured), byProxy);
+  assert.deepEqual(await askAll(before), direct);
+  await removeCapture(options);
+  assert.deepEqual(
+    await askAll(captured),
+    ends.map(() => "ECONNRESET"),
+  );
+  assert.deepEqual(await askAll(before), direct);
 });
 
 test("without a proxy calls are refused at once, and nothing goes round it", async () => {

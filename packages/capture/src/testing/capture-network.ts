@@ -2,8 +2,10 @@
 // destination. Clients are curl and Node's resolver of names.
 import { createSocket } from "node:dgram";
 import { createServer } from "node:http";
+import { connect, type LookupFunction, type Socket } from "node:net";
 import { debianTool } from "../../../../tests/tools/debian-tool.ts";
 import { NetworkNamespace } from "../../../../tests/tools/network-namespace.ts";
+import { inTime } from "../../../../tests/tools/processes.ts";
 import { runCommand } from "../../../../tests/tools/run-command.ts";
 import { redirectedFrom } from "./redirected-from.ts";
 
@@ -85,10 +87,7 @@ export class CaptureNetwork {
 
   /** Whoever asks is told the server's name and where the connection was going. */
   #listen(network: NetworkNamespace, port: number, name: string): Disposable {
-    const server = createServer((request, response) => {
-      response.setHeader("connection", "close");
-      response.end(`${name} ${redirectedFrom(request.socket)}`);
-    });
+    const server = createServer((request, response) => response.end(`${name} ${redirectedFrom(request.socket)}`));
     network.within(() => server.listen(port));
     server.unref();
     const closed = new DisposableStack();
@@ -122,16 +121,75 @@ export class CaptureNetwork {
     return curl(this.world, at, "app", []);
   }
 
+  /** A connection that stays open, which asks again and again. */
+  connect(from: "pod" | "world", ip: string, port: number): OpenConnection {
+    return new OpenConnection(this[from], ip, port);
+  }
+
   /** The address that a name has by the server that is asked. */
-  async lookUp(server: string, who: Who = "app"): Promise<string> {
-    const program = `
+  lookUp(server: string, who: Who = "app"): Promise<string> {
+    return this.#runProgram(
+      who,
+      server,
+      `
       const resolver = new (require("node:dns").promises.Resolver)({ timeout: 20_000, tries: 1 });
       resolver.setServers([process.argv[1]]);
-      resolver.resolve4("name.test").then(([ip]) => console.log(ip), ({ code }) => console.log(code));`;
-    const { stdout, stderr } = await this.pod.within(() =>
-      runCommand(process.execPath, ["-e", program, server], identities[who]),
+      resolver.resolve4("name.test").then(([ip]) => console.log(ip), ({ code }) => console.log(code));`,
     );
+  }
+
+  /** The same, by a question from a port that is chosen (IPv4 alone). */
+  lookUpFromPort(server: string, port: number, who: Who): Promise<string> {
+    const question = `${"00".repeat(2)}0100${"0001"}${"00".repeat(6)}00${"0001".repeat(2)}`;
+    return this.#runProgram(
+      who,
+      server,
+      `
+      const socket = require("node:dgram").createSocket("udp4");
+      socket.on("message", (answer) => { console.log(answer.subarray(-4).join(".")); socket.close(); });
+      socket.bind(${port}, () => socket.send(Buffer.from("${question}", "hex"), 53, process.argv[1]));`,
+    );
+  }
+
+  async #runProgram(who: Who, argument: string, program: string): Promise<string> {
+    const args = ["-e", program, argument];
+    const { stdout, stderr } = await this.pod.within(() => runCommand(process.execPath, args, identities[who]));
     return stdout.trim() || stderr;
+  }
+}
+
+export class OpenConnection implements Disposable {
+  readonly #socket: Socket;
+
+  constructor(network: NetworkNamespace, ip: string, port: number) {
+    // It is opened at once where looking up is no wait.
+    const lookup: LookupFunction = (host, _options, done) => done(null, host.slice(3), ip.includes(":") ? 6 : 4);
+    this.#socket = network.within(() => connect({ host: `at ${ip}`, port, lookup, autoSelectFamily: false }));
+    this.#socket.setNoDelay();
+  }
+
+  /** What the server says, or why it says nothing any more. */
+  async ask(): Promise<string> {
+    const socket = this.#socket;
+    const { promise, resolve } = Promise.withResolvers<string>();
+    let text = "";
+    const take = (part: Buffer): void => {
+      text += part.toString();
+      const [head = "", body = ""] = text.split("\r\n\r\n");
+      if (body.length > 0 && body.length === Number(/content-length: (\d+)/i.exec(head)?.[1])) resolve(body);
+    };
+    const fail = (error: NodeJS.ErrnoException): void => resolve(error.code ?? error.message);
+    socket.on("data", take).once("error", fail);
+    socket.write("GET / HTTP/1.1\r\nhost: x\r\n\r\n");
+    try {
+      return await inTime(promise, "an answer");
+    } finally {
+      socket.off("data", take).off("error", fail);
+    }
+  }
+
+  [Symbol.dispose](): void {
+    this.#socket.on("error", () => undefined).destroy();
   }
 }
 
