@@ -293,6 +293,57 @@ test("without a proxy calls are refused at once, and nothing goes round it", asy
   }
 });
 
+const nobody = ["--reuid", "65534", "--regid", "65534"];
+const curl = ["curl", "-sS", "--noproxy", "*", "--max-time", "30"];
+const attacks: readonly { readonly name: string; readonly command: readonly string[] }[] = [
+  { name: "a member of the proxy's group", command: ["setpriv", ...nobody, "--groups", "1337", ...curl] },
+  {
+    name: "who calls himself the proxy in a user namespace of his own",
+    command: ["setpriv", ...nobody, "--clear-groups", "unshare", "--map-user=1337", "--map-group=1337", ...curl],
+  },
+  {
+    name: "who calls from 127.0.0.6",
+    command: ["setpriv", ...nobody, "--clear-groups", ...curl, "--interface", "127.0.0.6"],
+  },
+  {
+    name: "who gets into the group by a file that takes no effect any more",
+    command: [
+      "setpriv",
+      ...nobody,
+      "--groups",
+      "1337",
+      "--no-new-privs",
+      "sh",
+      "-c",
+      'd=$(mktemp -d); cp "$(command -v curl)" $d/x; chgrp 1337 $d/x; chmod g+s $d/x; $d/x -sS --noproxy "*" "$@"; rm -r $d',
+      "sh",
+    ],
+  },
+  {
+    name: "who removes the table as root of a user namespace",
+    command: [
+      "setpriv",
+      ...nobody,
+      "--clear-groups",
+      "unshare",
+      "--map-root-user",
+      "sh",
+      "-c",
+      'nft delete table inet tulle_capture; exec curl -sS --noproxy "*" "$@"',
+      "sh",
+    ],
+  },
+];
+for (const { name, command } of attacks) {
+  test(`${name} does not go round the proxy`, async () => {
+    await install({});
+    const [program, ...args] = command;
+    const { stdout } = await network.pod.run(program!, ...args, `http://${world.ip}/`);
+    // A system may refuse the attempt itself.
+    assert.ok(["", `outbound ${world.ip}:80`].includes(stdout), stdout);
+  });
+}
+
 test("what is removed is gone, also where there is nothing", async () => {
   await install({});
   await removeCapture(options);

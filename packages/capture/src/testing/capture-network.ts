@@ -140,7 +140,7 @@ export class CaptureNetwork {
 
   /** The same, by a question from a port that is chosen (IPv4 alone). */
   lookUpFromPort(server: string, port: number, who: Who): Promise<string> {
-    const question = `${"00".repeat(2)}0100${"0001"}${"00".repeat(6)}00${"0001".repeat(2)}`;
+    const question = "0000010000010000000000000000010001";
     return this.#runProgram(
       who,
       server,

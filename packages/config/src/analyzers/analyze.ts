@@ -2,6 +2,7 @@
  * The analysis stage: what is wrong among resources that are each fine by themselves. One analyzer a file, all of them
  * in the table below; they only look, and what they find never stops the rest.
  */
+import { applicationUsers } from "./application-users.ts";
 import { browserLogins } from "./browser-logins.ts";
 import { claimRouting } from "./claim-routing.ts";
 import { conflictingGateways } from "./conflicting-gateways.ts";
@@ -54,6 +55,7 @@ export const analyzers: readonly Analyzer[] = [
   portNames,
   namespaceInjection,
   missingProxies,
+  applicationUsers,
   localVariables,
   localVolumes,
   loopbackProtocols,

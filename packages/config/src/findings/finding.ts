@@ -43,6 +43,7 @@ export const findingCodes = {
   IST0132: { name: "VirtualServiceHostNotFoundInGateway", severity: "warning" },
   IST0133: { name: "SchemaWarning", severity: "warning" },
   IST0138: { name: "GatewayDuplicateCertificate", severity: "warning" },
+  IST0144: { name: "InvalidApplicationUID", severity: "warning" },
   IST0145: { name: "ConflictingGateways", severity: "error" },
   IST0149: { name: "JwtClaimBasedRoutingWithoutRequestAuthN", severity: "error" },
   IST0157: { name: "InvalidTelemetryProvider", severity: "warning" },

@@ -125,6 +125,38 @@ const variablesSource = object(
   { exactlyOne: [["configMapRef", "secretRef"]] },
 );
 
+const identity = {
+  runAsUser: optional(integer({ minimum: 0 }), "Number of the user."),
+  runAsGroup: optional(integer({ minimum: 0 }), "Number of the group."),
+};
+const unreadSecurity = [
+  "appArmorProfile",
+  "runAsNonRoot",
+  "seLinuxOptions",
+  "seccompProfile",
+  "windowsOptions",
+] as const;
+
+const containerSecurity = object(identity, {
+  unread: [
+    ...unreadSecurity,
+    "allowPrivilegeEscalation",
+    "capabilities",
+    "privileged",
+    "procMount",
+    "readOnlyRootFilesystem",
+  ],
+});
+
+const podSecurity = object(
+  {
+    ...identity,
+    fsGroup: optional(integer({ minimum: 0 }), "Group of the volumes, and one more of every program."),
+    supplementalGroups: optional(list(integer({ minimum: 0 })), "More groups of every program."),
+  },
+  { unread: [...unreadSecurity, "fsGroupChangePolicy", "seLinuxChangePolicy", "supplementalGroupsPolicy", "sysctls"] },
+);
+
 const container = object(
   {
     name: required(string(dnsLabel), "Name."),
@@ -162,6 +194,7 @@ const container = object(
     readinessProbe: optional(probe, "When the container gets requests."),
     livenessProbe: optional(probe, "When the container is restarted."),
     startupProbe: optional(probe, "When the other probes begin."),
+    securityContext: optional(containerSecurity, "As whom the program runs."),
   },
   {
     unread: [
@@ -170,7 +203,6 @@ const container = object(
       "resizePolicy",
       "resources",
       "restartPolicy",
-      "securityContext",
       "stdin",
       "stdinOnce",
       "terminationMessagePath",
@@ -195,6 +227,7 @@ export const podSpec = object(
     restartPolicy: optional(enumeration(["Always", "OnFailure", "Never"]), "When containers start again."),
     terminationGracePeriodSeconds: optional(integer({ minimum: 0 }), "Time between SIGTERM and SIGKILL."),
     nodeSelector: optional(map(string(), labelKey), "Labels of the node."),
+    securityContext: optional(podSecurity, "As whom the pod's programs run."),
   },
   {
     unread: [
@@ -221,7 +254,6 @@ export const podSpec = object(
       "runtimeClassName",
       "schedulerName",
       "schedulingGates",
-      "securityContext",
       "setHostnameAsFQDN",
       "shareProcessNamespace",
       "tolerations",

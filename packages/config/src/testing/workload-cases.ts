@@ -114,6 +114,32 @@ stringData: { b: hidden }
       'Warning [IST0103] (Pod shop/p0) metadata: the pod "p0" should have a sidecar and has none\n  Restart it: the proxy is added when a pod starts.',
     ],
   },
+  ...[undefined, { networkMode: "loopback" } as const].map((options) => ({
+    name: `IST0144: an application of the proxy's user or group, ${options === undefined ? "where" : "but not where nothing"} is captured`,
+    ...(options === undefined ? {} : { options }),
+    input: `---
+{ apiVersion: v1, kind: Namespace, metadata: { name: plain, labels: { tulle-injection: disabled } } }
+---
+{ apiVersion: v1, kind: Pod, metadata: { name: outside, namespace: plain }, spec: { containers: [{ name: c, securityContext: { runAsUser: 1337 } }] } }
+---
+{ apiVersion: v1, kind: Pod, metadata: { name: p, namespace: shop }, spec: { securityContext: { runAsUser: 1337, runAsGroup: 1, fsGroup: 1337, supplementalGroups: [5, 1337], fsGroupChangePolicy: Always }, containers: [{ name: c }, { name: istio-proxy, securityContext: { runAsUser: 1337, runAsGroup: 1337 } }] }, status: { containerStatuses: [{ name: istio-proxy }] } }
+---
+{ apiVersion: apps/v1, kind: Deployment, metadata: { name: d, namespace: shop }, spec: { selector: { matchLabels: { app: d } }, template: { metadata: { labels: { app: d } }, spec: { initContainers: [{ name: i, securityContext: { runAsUser: 1337 } }], containers: [{ name: c, securityContext: { runAsUser: 1336, runAsGroup: 1337, privileged: false } }] } } } }
+`,
+    expected:
+      options !== undefined
+        ? []
+        : [
+            ["Deployment shop/d", "spec.template.spec.initContainers[0].securityContext.runAsUser", "runs as user"],
+            ["Deployment shop/d", "spec.template.spec.containers[0].securityContext.runAsGroup", "runs as group"],
+            ["Pod shop/p", "spec.securityContext.fsGroup", "is a member of group"],
+            ["Pod shop/p", "spec.securityContext.supplementalGroups", "is a member of group"],
+            ["Pod shop/p", "spec.securityContext.runAsUser", "runs as user"],
+          ].map(
+            ([resource, path, what]) =>
+              `Warning [IST0144] (${resource}) ${path}: an application ${what} 1337, which is the proxy's: what it sends goes round the proxy\n  Choose another number.`,
+          ),
+  })),
   {
     name: "IST0102: a namespace with workloads that says nothing of injection",
     input: `---
