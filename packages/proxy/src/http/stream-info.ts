@@ -110,8 +110,8 @@ export class StreamInfo {
   /** Of a request, on the wire; to be read while it lasts, or as its end is told of. */
   downstreamBytes: StreamBytes = noStreamBytes;
   /** Of tries that are over, and of the one that is not. */
-  #endedTries: StreamBytes = noStreamBytes;
-  #currentTry: StreamBytes = noStreamBytes;
+  endedTriesBytes: StreamBytes = noStreamBytes;
+  currentTryBytes: StreamBytes = noStreamBytes;
   attemptCount = 0;
   /** From start to the end of the stream; set just before the completion hooks run. */
   durationMs = 0;
@@ -166,7 +166,8 @@ export class StreamInfo {
 
   /** The connection of a try is there, and the request begins to leave. */
   connectedUpstream(connection: UpstreamConnection, bytes: StreamBytes, nowMs: number): void {
-    this.#currentTry = bytes;
+    if (this.currentTryBytes !== noStreamBytes) this.keepTryBytes();
+    this.currentTryBytes = bytes;
     this.upstreamLocalAddress = connection.localAddress;
     this.upstreamTls = connection.tls;
     this.upstreamProtocol = connection.protocol;
@@ -175,15 +176,15 @@ export class StreamInfo {
     this.upstreamRequestStartedMs = nowMs;
   }
 
-  /** `bytes` are those of the try which is over. */
-  endedUpstream(bytes: StreamBytes): void {
-    this.#currentTry = noStreamBytes;
-    this.#endedTries = sumOfBytes(this.#endedTries, bytes);
+  /** What the try at hand has taken on the wire, whose connection may serve another request now. */
+  keepTryBytes(): void {
+    this.endedTriesBytes = this.upstreamBytes;
+    this.currentTryBytes = noStreamBytes;
   }
 
   /** On the wire, of all tries together (as Envoy). */
   get upstreamBytes(): StreamBytes {
-    return sumOfBytes(this.#endedTries, this.#currentTry);
+    return sumOfBytes(this.endedTriesBytes, this.currentTryBytes);
   }
 
   heardUpstream(part: "head" | "body", endStream: boolean, nowMs: number): void {

@@ -8,7 +8,6 @@ import { CallbackTimer, tickMs, TimerEntry } from "../worker/timer-wheel.ts";
 import { grpcStatuses, httpStatusOfGrpc } from "../http/grpc-status.ts";
 import type { HeaderMap } from "../http/header-map.ts";
 import type { ResponseHead } from "../http/message.ts";
-import type { StreamBytes } from "../http/stream-bytes.ts";
 import { serverNameOf } from "./auto-server-name.ts";
 import { type HostPool, hostPool, type PoolWaiter } from "./host-pool.ts";
 import type { UpstreamConnection } from "./pooled-connection.ts";
@@ -32,8 +31,8 @@ export interface AttemptOwner {
   /** The cluster's limit for one request at a host is over (max_stream_duration). */
   onMaxDuration(attempt: UpstreamAttempt): void;
   onUpstreamDrained(): void;
-  /** It has had its answer, or is given up; `bytes` are another's once this returns. */
-  onStreamEnd?(bytes: StreamBytes): void;
+  /** The whole answer has been passed on: what its stream took on the wire is another one's once this returns. */
+  onAnswered?(): void;
 }
 
 /**
@@ -178,6 +177,7 @@ export class UpstreamAttempt extends TimerEntry implements PoolWaiter {
     if (endStream) this.#finish();
     this.#request.onResponseHead(this, head, endStream);
     this.#countAnswer(head.status, grpcStatus, endStream);
+    if (endStream) this.#request.onAnswered?.();
   }
 
   onResponseData(chunk: Buffer, endStream: boolean): void {
@@ -187,12 +187,14 @@ export class UpstreamAttempt extends TimerEntry implements PoolWaiter {
       this.#countGrpcEnd(undefined);
     }
     this.#request.onResponseData(this, chunk, endStream);
+    if (endStream) this.#request.onAnswered?.();
   }
 
   onResponseTrailers(trailers: HeaderMap): void {
     this.#finish();
     if (this.#awaitsGrpcStatus) this.#countGrpcEnd(trailers.get("grpc-status"));
     this.#request.onResponseTrailers(trailers);
+    this.#request.onAnswered?.();
   }
 
   onUpstreamReset(reason: StreamResetReason, hasLeft: boolean): void {
@@ -261,7 +263,6 @@ export class UpstreamAttempt extends TimerEntry implements PoolWaiter {
     if (this.#durationTimer !== undefined) this.#dataPath.timers.disarm(this.#durationTimer);
     countRequest(this.#cluster, -1);
     this.host.activeRequests -= 1;
-    this.#request.onStreamEnd?.(this.#sender!.bytes);
   }
 
   #countAnswer(status: number, grpcStatus: string | undefined, endStream: boolean): void {

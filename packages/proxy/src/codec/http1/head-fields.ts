@@ -57,6 +57,7 @@ export function readFields(
   maxFieldCount: number,
   fields: HeadFields,
 ): string | undefined {
+  let bytes = 0;
   while (position < end) {
     let at = position;
     let hash = 0;
@@ -67,6 +68,7 @@ export function readFields(
       code = text.charCodeAt(at);
     }
     if (code !== colon || at === position) return nameFault(text, position);
+    const nameEnd = at;
     const name = headerNameAt(text, position, at, hash);
     at += 1;
     while (at < end && isBlank(text.charCodeAt(at))) at += 1;
@@ -82,12 +84,13 @@ export function readFields(
     while (valueEnd > valueStart && isBlank(text.charCodeAt(valueEnd - 1))) valueEnd -= 1;
     fields.fieldCount += 1;
     if (fields.fieldCount > maxFieldCount) return "http1.too_many_headers";
-    fields.bytes += valueEnd - valueStart + name.text.length + 3;
+    bytes += valueEnd - valueStart + nameEnd - position + 3;
     const value = text.slice(valueStart, valueEnd);
     if (name.kind === headerKinds.plain) fields.entries.push(name.text, value);
     else keepSpecialField(fields, name.kind, name.text, value);
     position = at + 2;
   }
+  fields.bytes = bytes;
   return undefined;
 }
 

@@ -9,7 +9,6 @@ import { isGrpc } from "../../../http/grpc-status.ts";
 import type { HeaderMap } from "../../../http/header-map.ts";
 import { isTunnelStart, type ResponseHead } from "../../../http/message.ts";
 import { responseFlags } from "../../../http/response-flags.ts";
-import type { StreamBytes } from "../../../http/stream-bytes.ts";
 import { rewriteAuthority } from "../../../route/rewrite-authority.ts";
 import type { ForwardAction } from "../../../route/route-table.ts";
 import type { UpstreamConnection } from "../../../upstream/pooled-connection.ts";
@@ -58,7 +57,6 @@ export class RouterRequest extends TimerEntry implements LoadBalancerContext {
   readonly isGrpc: boolean;
   /** The upstream speaks another protocol from its 101 on. */
   #isUpgraded = false;
-
   #timeouts = noTimeouts;
   #requestEndedMs = 0;
 
@@ -235,8 +233,8 @@ export class RouterRequest extends TimerEntry implements LoadBalancerContext {
     if (this.#requestPaused && attempt === this.#attempt && !sender.isOverHighWatermark()) this.onUpstreamDrained();
   }
 
-  onStreamEnd(bytes: StreamBytes): void {
-    this.#stream.info.endedUpstream(bytes);
+  onAnswered(): void {
+    if (!this.#abandoned) this.#stream.info.keepTryBytes();
   }
 
   onInformational(status: number, headers: HeaderMap): void {
