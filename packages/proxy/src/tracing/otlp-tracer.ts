@@ -4,7 +4,7 @@ import {
   newTraceId,
   parseTraceParent,
   passedTraceState,
-  ProtobufWriter,
+  type ProtobufWriter,
   traceParentText,
   itemField,
   writeAttribute,
@@ -52,15 +52,17 @@ const knownMethods: ReadonlySet<string> = new Set([
 export class OtlpTracer implements Tracer {
   readonly #exporter: BatchExporter;
   readonly #sampler: Sampler | undefined;
-  /** One span at a time is written. */
-  readonly #writer = new ProtobufWriter();
-  readonly #attributes = new ShortAttributes(this.#writer, fields.attributes);
+  /** The batch itself: one span at a time is written. */
+  readonly #writer: ProtobufWriter;
+  readonly #attributes: ShortAttributes;
   #start = 0;
   #isClient = false;
 
   constructor(exporter: BatchExporter, sampler: Sampler | undefined) {
     this.#exporter = exporter;
     this.#sampler = sampler;
+    this.#writer = exporter.beginItem();
+    this.#attributes = new ShortAttributes(this.#writer, fields.attributes);
   }
 
   start({ headers }: RequestHead, _kind: SpanKind, isTraced: boolean, info: StreamInfo): ActiveSpan {
@@ -88,15 +90,15 @@ export class OtlpTracer implements Tracer {
   }
 
   begin({ traceId, traceState }: ActiveSpan, head: SpanHead): void {
-    const writer = this.#writer;
-    writer.clear();
+    const writer = this.#exporter.beginItem();
+    this.#attributes.clear();
     this.#isClient = head.kind === "client";
-    this.#start = writer.begin(itemField);
+    this.#start = writer.beginLong(itemField);
     writer.hex(fields.traceId, traceId);
     writer.hex(fields.spanId, head.spanId);
     if (traceState !== undefined) writer.text(fields.traceState, traceState);
     if (head.parentSpanId !== "") writer.hex(fields.parentSpanId, head.parentSpanId);
-    writer.text(fields.name, spanText(head.name));
+    if (!writer.asciiText(fields.name, head.name)) writer.text(fields.name, spanText(head.name));
     writer.uint(fields.kind, kinds[head.kind]);
     writer.timeMs(fields.start, head.startMs);
     writer.timeMs(fields.end, head.endMs);
@@ -138,8 +140,8 @@ export class OtlpTracer implements Tracer {
       writer.uint(3, statusError);
       writer.end(start);
     }
-    writer.end(this.#start);
-    this.#exporter.add(writer.written);
+    writer.endLong(this.#start);
+    this.#exporter.endItem();
   }
 
   /** To a client a refusal is a fault, too (OpenTelemetry's semantic conventions of HTTP and RPC spans). */

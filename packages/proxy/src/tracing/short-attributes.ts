@@ -10,8 +10,11 @@ const frameBytes = 6;
 /** Names of attributes are the code's and the configuration's. */
 const maxKeys = 1024;
 
-/** What stands before a value, by its length. */
-type Heads = (string | undefined)[];
+/** What stands before values of one key, by their length. */
+interface Heads {
+  readonly key: string;
+  readonly byLength: (string | undefined)[];
+}
 
 export class ShortAttributes {
   readonly #writer: ProtobufWriter;
@@ -19,6 +22,9 @@ export class ShortAttributes {
   readonly #tag: string;
   readonly #field: number;
   readonly #heads = new Map<string, Heads>();
+  /** Spans have mostly the same keys in the same order: each is looked for where it was in the span before. */
+  readonly #inOrder: Heads[] = [];
+  #position = 0;
   #text = "";
 
   constructor(writer: ProtobufWriter, field: number) {
@@ -27,11 +33,25 @@ export class ShortAttributes {
     this.#tag = String.fromCharCode(field * 8 + 2);
   }
 
+  /** Another span begins. */
+  clear(): void {
+    this.#position = 0;
+    this.#text = "";
+  }
+
   /** A character a byte, as the wire has them. Written at once where it is long, otherwise by the next `flush`. */
   add(key: string, value: string): void {
-    const head = this.#heads.get(key)?.[value.length] ?? this.#newHead(key, value.length);
-    if (head !== "") {
+    const expected = this.#inOrder[this.#position];
+    const heads = expected?.key === key ? expected : this.#headsOf(key);
+    this.#position += 1;
+    const head = heads.byLength[value.length];
+    if (head !== undefined) {
       this.#text += head + value;
+      return;
+    }
+    const made = this.#newHead(heads, value.length);
+    if (made !== undefined) {
+      this.#text += made + value;
       return;
     }
     this.flush();
@@ -46,21 +66,25 @@ export class ShortAttributes {
     if (!this.#writer.rawAscii(text)) this.#writeEach(text);
   }
 
-  /** Empty: key and value are too long together. */
-  #newHead(key: string, valueLength: number): string {
+  #headsOf(key: string): Heads {
+    let heads = this.#heads.get(key);
+    if (heads === undefined) {
+      // No holes, so that it stays an array for V8.
+      heads = { key, byLength: Array.from({ length: shortBytes }, () => undefined) };
+      if (this.#heads.size < maxKeys) this.#heads.set(key, heads);
+    }
+    if (this.#position < maxKeys) this.#inOrder[this.#position] = heads;
+    return heads;
+  }
+
+  /** Undefined: key and value are too long together. */
+  #newHead({ key, byLength }: Heads, valueLength: number): string | undefined {
     const length = key.length + valueLength + frameBytes;
-    if (length >= shortBytes) return "";
+    if (length >= shortBytes) return undefined;
     const ofPair = this.#tag + String.fromCharCode(length, 10, key.length);
     const ofValue = String.fromCharCode(18, valueLength + 2, 10, valueLength);
     const head = ofPair + key + ofValue;
-    let heads = this.#heads.get(key);
-    if (heads === undefined) {
-      if (this.#heads.size >= maxKeys) return head;
-      // No holes, so that it stays an array for V8.
-      heads = Array.from({ length: shortBytes }, () => undefined);
-      this.#heads.set(key, heads);
-    }
-    heads[valueLength] = head;
+    byLength[valueLength] = head;
     return head;
   }
 

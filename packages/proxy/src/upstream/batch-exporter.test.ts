@@ -171,6 +171,26 @@ for (const protocol of ["grpc", "http"] as const) {
   });
 }
 
+test("an item that is begun and not ended is in no batch", async (t) => {
+  const { collector, exporter, sent } = await startExporter(t, "http", { batchItems: 3 });
+  const begin = (name: string): void => exporter.beginItem().raw(item(name));
+  begin("0");
+  begin("1");
+  exporter.endItem();
+  begin("2");
+  exporter.add(item("3"));
+  begin("4");
+  exporter.flush();
+  await until(
+    () => sent.value === 2,
+    () => "the batch",
+  );
+  assert.deepEqual(
+    collector.spans.map(({ name }) => name),
+    ["1", "3"],
+  );
+});
+
 test("bytes are bounded as items are", async (t) => {
   const { exporter, dropped, sent } = await startExporter(t, "http", { maxBytes: 100 });
   exporter.add(item("x".repeat(200)));

@@ -81,6 +81,8 @@ export class BatchExporter {
   readonly #settings: BatchExporterSettings;
   readonly #dataPath: DataPath | undefined;
   readonly #items = new ProtobufWriter();
+  /** Of those that are whole. */
+  #itemBytes = 0;
   #itemCount = 0;
   #isSending = false;
   /** Who waits until nothing is left. */
@@ -102,14 +104,27 @@ export class BatchExporter {
 
   /** An item as it stands in the request, tag and length included; the bytes are copied. */
   add(item: Uint8Array): void {
+    this.beginItem().raw(item);
+    this.endItem();
+  }
+
+  /** Always the same: where the next item is written in its place. What `endItem` was not told of is taken back. */
+  beginItem(): ProtobufWriter {
+    this.#items.truncate(this.#itemBytes);
+    return this.#items;
+  }
+
+  /** The item is whole. */
+  endItem(): void {
     const { limits, stats } = this.#settings;
     const dataPath = this.#dataPath;
-    const isFull = this.#itemCount >= limits.maxItems || this.#items.length + item.length > limits.maxBytes;
+    const isFull = this.#itemCount >= limits.maxItems || this.#items.length > limits.maxBytes;
     if (dataPath === undefined || isFull) {
+      this.#items.truncate(this.#itemBytes);
       stats.dropped.increment();
       return;
     }
-    this.#items.raw(item);
+    this.#itemBytes = this.#items.length;
     this.#itemCount += 1;
     if (this.#isDue()) this.flush();
     else if (!this.#timer.armed) dataPath.timers.arm(this.#timer, limits.flushIntervalMs, dataPath.turn.nowMs);
@@ -119,8 +134,9 @@ export class BatchExporter {
   flush(): void {
     if (this.#isSending || this.#itemCount === 0 || this.#dataPath === undefined) return;
     const count = this.#itemCount;
-    const body = this.#settings.envelope(this.#items.written);
+    const body = this.#settings.envelope(this.beginItem().written);
     this.#items.clear();
+    this.#itemBytes = 0;
     this.#itemCount = 0;
     this.#isSending = true;
     this.#dataPath.timers.disarm(this.#timer);
@@ -144,7 +160,7 @@ export class BatchExporter {
   #isDue(): boolean {
     if (this.#onFinished !== undefined && this.#itemCount > 0) return true;
     const { batchItems, maxBytes, batchBytes = maxBytes / 2 } = this.#settings.limits;
-    return this.#itemCount >= batchItems || this.#items.length > batchBytes;
+    return this.#itemCount >= batchItems || this.#itemBytes > batchBytes;
   }
 
   #onTimer(): void {

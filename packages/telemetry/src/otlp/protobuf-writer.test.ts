@@ -33,6 +33,28 @@ const cases: readonly {
   { name: "half a character", write: (w) => w.text(2, "\ud800"), expected: "1203efbfbd" },
   { name: "hexadecimal digits", write: (w) => w.hex(1, "0123456789abcdef"), expected: "0a080123456789abcdef" },
   { name: "what is encoded already", write: (w) => assert.ok(w.rawAscii("\n\u0001a")), expected: "0a0161" },
+  { name: "short ASCII", write: (w) => assert.ok(w.asciiText(2, "testing")), expected: "120774657374696e67" },
+  { name: "a text that is not ASCII", write: (w) => assert.ok(!w.asciiText(2, "é")), expected: "" },
+  { name: "a text beyond one byte of length", write: (w) => assert.ok(!w.asciiText(2, "a".repeat(128))), expected: "" },
+  {
+    name: "what is taken back",
+    write: (w) => {
+      w.uint(1, 150);
+      const { length } = w;
+      w.text(2, "testing");
+      w.truncate(length);
+    },
+    expected: "089601",
+  },
+  {
+    name: "a message with two bytes of length",
+    write: (w) => {
+      const start = w.beginLong(3);
+      w.uint(1, 150);
+      w.endLong(start);
+    },
+    expected: "1a8300089601",
+  },
   { name: "what is not ASCII", write: (w) => assert.ok(!w.rawAscii("\n\u0001é")), expected: "" },
   { name: "bytes", write: (w) => w.bytes(1, Uint8Array.of(1, 2)), expected: "0a020102" },
   {
@@ -52,6 +74,32 @@ const cases: readonly {
   },
 ];
 for (const { name, write, expected } of cases) test(name, () => assert.equal(written(write), expected));
+
+test("long messages are as long as they say", () => {
+  for (const length of [127, 128, 16_383, 16_384, 2_097_152]) {
+    const writer = new ProtobufWriter();
+    const start = writer.beginLong(1);
+    writer.raw(Buffer.alloc(length, 7));
+    writer.endLong(start);
+    const told = Buffer.from(writer.written);
+    const bytes = Math.max(2, varintBytes(length));
+    assert.equal(told.length, 1 + bytes + length);
+    let value = 0;
+    for (let index = bytes; index > 0; index -= 1) value = value * 128 + (told[index]! & 0x7f);
+    assert.equal(value, length);
+    assert.ok(told.subarray(1 + bytes).every((byte) => byte === 7));
+  }
+});
+
+test("times are told to the microsecond", () => {
+  for (const micros of [0, 1, 999_999, 1_048_575, 1_048_576, 1_795_543_200_123_456, 4_102_444_800_000_001]) {
+    const told = Buffer.from(
+      written((writer) => writer.timeMs(1, micros / 1000)),
+      "hex",
+    );
+    assert.equal(told.readBigUInt64LE(1), BigInt(micros) * 1000n);
+  }
+});
 
 test("messages and texts are as long as they say, at every edge of a length", () => {
   for (const length of [0, 1, 126, 127, 128, 129, 42, 43, 16_383, 16_384, 16_385, 2_097_151, 2_097_152]) {

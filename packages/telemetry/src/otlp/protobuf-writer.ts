@@ -33,6 +33,11 @@ export class ProtobufWriter {
     this.#length = 0;
   }
 
+  /** Takes back what has been written beyond `length`. */
+  truncate(length: number): void {
+    this.#length = length;
+  }
+
   /** Below 2^53. Zero is written, too: whether it may be left out is the caller's to know. */
   uint(field: number, value: number): void {
     this.#need(20);
@@ -82,18 +87,32 @@ export class ProtobufWriter {
 
   /** Nanoseconds, a fixed64, of a time in milliseconds since 1970. */
   timeMs(field: number, timeMs: number): void {
-    // Nanoseconds are more than a double holds: they are put together of parts that are exact.
+    // Nanoseconds are more than a double holds: they are put together of parts that are exact. Remainders are
+    // subtracted, since `%` of doubles is a call.
     const micros = Math.round(timeMs * 1000);
-    const upper = Math.floor(micros / 0x10_0000) * 1000;
-    const lower = (upper % 0x1000) * 0x10_0000 + (micros % 0x10_0000) * 1000;
-    this.#words(field, lower % 0x1_0000_0000, Math.floor(upper / 0x1000) + Math.floor(lower / 0x1_0000_0000));
+    const blocks = Math.floor(micros / 0x10_0000);
+    const upper = blocks * 1000;
+    const high = Math.floor(upper / 0x1000);
+    const lower = (upper - high * 0x1000) * 0x10_0000 + (micros - blocks * 0x10_0000) * 1000;
+    const carried = Math.floor(lower / 0x1_0000_0000);
+    this.#words(field, lower - carried * 0x1_0000_0000, high + carried);
   }
 
   #words(field: number, low: number, high: number): void {
     this.#need(18);
     this.#varint(field * 8 + fixed64);
-    this.#length = this.#bytes.writeUInt32LE(low, this.#length);
-    this.#length = this.#bytes.writeUInt32LE(high, this.#length);
+    this.#word(low);
+    this.#word(high);
+  }
+
+  #word(value: number): void {
+    const bytes = this.#bytes;
+    const at = this.#length;
+    bytes[at] = value;
+    bytes[at + 1] = value >>> 8;
+    bytes[at + 2] = value >>> 16;
+    bytes[at + 3] = value >>> 24;
+    this.#length = at + 4;
   }
 
   text(field: number, text: string): void {
@@ -143,6 +162,20 @@ export class ProtobufWriter {
     return true;
   }
 
+  /** False: it is not ASCII, or longer than 127 characters, and nothing was written. The field is below 16. */
+  asciiText(field: number, text: string): boolean {
+    const length = text.length;
+    if (length > 0x7f) return false;
+    this.#need(2 + length * 3);
+    const bytes = this.#bytes;
+    const at = this.#length;
+    if (bytes.write(text, at + 2) !== length) return false;
+    bytes[at] = field * 8 + lengthDelimited;
+    bytes[at + 1] = length;
+    this.#length = at + 2 + length;
+    return true;
+  }
+
   /** What is encoded already, as text. False: it is not ASCII, and nothing was written. */
   rawAscii(text: string): boolean {
     this.#need(text.length * 3);
@@ -154,13 +187,8 @@ export class ProtobufWriter {
 
   /** The bytes of hexadecimal digits in lower case. */
   hex(field: number, digits: string): void {
-    const byteLength = digits.length / 2;
-    this.#head(field, byteLength);
-    const bytes = this.#bytes;
-    for (let index = 0; index < byteLength; index += 1) {
-      bytes[this.#length + index] = hexDigit(digits, 2 * index) * 16 + hexDigit(digits, 2 * index + 1);
-    }
-    this.#length += byteLength;
+    this.#head(field, digits.length / 2);
+    this.#length += this.#bytes.write(digits, this.#length, "hex");
   }
 
   bytes(field: number, bytes: Uint8Array): void {
@@ -175,6 +203,32 @@ export class ProtobufWriter {
     this.#varint(field * 8 + lengthDelimited);
     this.#length += 1;
     return this.#length;
+  }
+
+  /**
+   * Begins one whose length takes two bytes, as nearly all spans' do: what is within need not be moved at its end. Less
+   * than 128 bytes are told in two as well, which protobuf allows.
+   */
+  beginLong(field: number): number {
+    this.#need(20);
+    this.#varint(field * 8 + lengthDelimited);
+    this.#length += 2;
+    return this.#length;
+  }
+
+  endLong(start: number): void {
+    const length = this.#length - start;
+    if (length > 0x3fff) {
+      const more = varintBytes(length) - 2;
+      this.#need(more);
+      this.#bytes.copyWithin(start + more, start, this.#length);
+      this.#length = start - 2;
+      this.#varint(length);
+      this.#length += length;
+      return;
+    }
+    this.#bytes[start - 2] = (length & 0x7f) | 0x80;
+    this.#bytes[start - 1] = length >>> 7;
   }
 
   end(start: number): void {
@@ -224,11 +278,6 @@ export class ProtobufWriter {
     this.#bytes.copy(larger, 0, 0, this.#length);
     this.#bytes = larger;
   }
-}
-
-function hexDigit(text: string, index: number): number {
-  const code = charCodeAt.call(text, index);
-  return code > 57 ? code - 87 : code - 48;
 }
 
 /** A text as field 1, shorter than 128 characters: where it ends; -1 where it is not ASCII. */
