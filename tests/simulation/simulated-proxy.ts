@@ -118,6 +118,7 @@ export class SimulatedProxy {
         localIp,
         localPort: Number(localPort),
         remoteIp: "127.0.0.1",
+        directRemoteIp: "127.0.0.1",
         remotePort: 40_000,
         transportProtocol: "raw_buffer",
         serverName: "",

@@ -24,6 +24,8 @@ export interface ListenerFacts {
   readonly directLocalAddress: string;
   /** Where the client meant to go, if the kernel has redirected its connection here. */
   readonly originalDestination: Destination | undefined;
+  /** `ip:port` of the peer itself, where a proxy says for whom it speaks. */
+  readonly directRemoteAddress: string;
   readonly chainMetadata: Readonly<Record<string, unknown>>;
 }
 
@@ -36,7 +38,7 @@ export class StreamInfo {
   /** The peer, or the client that a trusted X-Forwarded-For names. */
   downstreamRemoteAddress: string;
   /** The peer of the connection, whatever headers say. */
-  readonly downstreamDirectRemoteAddress: string;
+  readonly connectionRemoteAddress: string;
   /** Server name of the TLS handshake, empty without. */
   readonly requestedServerName: string;
 
@@ -143,12 +145,16 @@ export class StreamInfo {
     this.startMonotonicMs = startMonotonicMs;
     this.downstreamLocalAddress = downstreamLocalAddress;
     this.downstreamRemoteAddress = downstreamRemoteAddress;
-    this.downstreamDirectRemoteAddress = downstreamRemoteAddress;
+    this.connectionRemoteAddress = downstreamRemoteAddress;
     this.requestedServerName = requestedServerName;
   }
 
   get downstreamDirectLocalAddress(): string {
     return this.listener?.directLocalAddress ?? this.downstreamLocalAddress;
+  }
+
+  get downstreamDirectRemoteAddress(): string {
+    return this.listener?.directRemoteAddress ?? this.connectionRemoteAddress;
   }
 
   /** What is logged of a connection is of the last try's. */

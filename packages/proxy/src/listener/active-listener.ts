@@ -173,6 +173,7 @@ export class ActiveListener {
       chainName: chain?.name ?? "",
       directLocalAddress: info.directLocalAddress,
       originalDestination: info.originalDestination(),
+      directRemoteAddress: info.directRemoteAddress,
       chainMetadata: chain?.metadata ?? {},
     };
     if (chain === undefined) {

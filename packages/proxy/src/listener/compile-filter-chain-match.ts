@@ -93,7 +93,7 @@ const fits: readonly Fit[] = [
   (chain, connection) =>
     chain.transportProtocol === "" ? 0 : chain.transportProtocol === connection.transportProtocol ? 1 : -1,
   (chain, connection) => protocolFit(chain.applicationProtocols, connection.applicationProtocols),
-  (chain, connection) => rangeFit(chain.directSourceRanges, connection.remoteIp),
+  (chain, connection) => rangeFit(chain.directSourceRanges, connection.directRemoteIp),
   (chain, connection) => {
     if (chain.sourceType === SourceType.ANY) return 0;
     return (chain.sourceType === SourceType.SAME_IP_OR_LOOPBACK) === isLocalConnection(connection) ? 1 : -1;

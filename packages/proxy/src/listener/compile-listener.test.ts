@@ -41,6 +41,7 @@ const connection: ConnectionProperties = {
   localIp: "10.0.0.5",
   localPort: 80,
   remoteIp: "10.1.0.9",
+  directRemoteIp: "10.1.0.9",
   remotePort: 4711,
   transportProtocol: "raw_buffer",
   serverName: "",

@@ -16,6 +16,11 @@ export interface FirstWord {
   ofServer(chunk: Buffer): void;
 }
 
+interface ProxiedEnd {
+  readonly ip: string;
+  readonly port: number;
+}
+
 export class ConnectionInfo {
   readonly id = (lastId += 1);
   /**
@@ -24,14 +29,17 @@ export class ConnectionInfo {
    */
   localIp: string;
   localPort: number;
-  /** The peer of the TCP connection. */
-  readonly remoteIp: string;
-  readonly remotePort: number;
+  /** The peer of the TCP connection, or whoever a proxy says it speaks for (`restoreProxied`). */
+  remoteIp: string;
+  remotePort: number;
   /** `ip:port` */
   localAddress: string;
   /** The socket's own, whatever was restored (Envoy: `directLocalAddress`). */
   readonly directLocalAddress: string;
-  readonly remoteAddress: string;
+  remoteAddress: string;
+  /** The peer of the TCP connection, whatever a proxy has said (Envoy: `directRemoteAddress`). */
+  readonly directRemoteIp: string;
+  readonly directRemoteAddress: string;
   /** The local address is the one that the connection had before it was redirected here. */
   isDestinationRestored = false;
   /** Server name that the client asked for, lower case, empty = none (Envoy: `requestedServerName`). */
@@ -75,6 +83,8 @@ export class ConnectionInfo {
     this.localAddress = ipPortText(this.localIp, this.localPort);
     this.directLocalAddress = this.localAddress;
     this.remoteAddress = ipPortText(this.remoteIp, this.remotePort);
+    this.directRemoteIp = this.remoteIp;
+    this.directRemoteAddress = this.remoteAddress;
   }
 
   /** The connection was redirected here on its way to that address (Envoy: `restoreLocalAddress`). */
@@ -88,6 +98,15 @@ export class ConnectionInfo {
   originalDestination(): Destination | undefined {
     if (!this.isDestinationRestored) return undefined;
     return { ip: this.localIp, port: this.localPort, text: this.localAddress };
+  }
+
+  /** A proxy says whose connection it is, and where it was aimed (PROXY protocol). */
+  restoreProxied(source: ProxiedEnd, destination: ProxiedEnd): void {
+    this.remoteIp = source.ip;
+    this.remotePort = source.port;
+    this.remoteAddress = ipPortText(source.ip, source.port);
+    if (destination.ip !== this.localIp || destination.port !== this.localPort)
+      this.restoreDestination(destination.ip, destination.port);
   }
 }
 

@@ -41,6 +41,7 @@ export class Inspection implements DownstreamConnection {
   /** What has come, at the beginning of a buffer that grows by doubling. */
   #buffer: Buffer = noBytes;
   #seenBytes = 0;
+  #hasSpoken = false;
   #isOver = false;
   #onRead: (chunk: Buffer) => void = (chunk) => this.#onBytes(chunk);
   readonly #onEnd = (): void => this.#onRemoteEnd();
@@ -69,8 +70,9 @@ export class Inspection implements DownstreamConnection {
 
   #onBytes(chunk: Buffer): void {
     if (this.#isOver) return;
+    this.#hasSpoken = true;
     this.#keep(chunk);
-    const seen = this.#buffer.subarray(0, this.#seenBytes);
+    let seen = this.#buffer.subarray(0, this.#seenBytes);
     const { listener, info, descriptor } = this.#options;
     const filters = listener.listenerFilters;
     for (; this.#next < filters.length; this.#next += 1) {
@@ -78,11 +80,18 @@ export class Inspection implements DownstreamConnection {
       if (this.#inspector === undefined && filter.isSkipped(info)) continue;
       filter.onAccept?.(info, descriptor);
       this.#inspector ??= filter.inspector?.(info);
+      // Those that read come with the client's next bytes.
+      if (filter.inspector !== undefined && seen.length === 0) return;
       const status = this.#inspector?.(seen);
       if (status === "wait") return;
       if (status === "close") {
         this.#socket.destroy();
         return;
+      }
+      if (typeof status === "number") {
+        this.#buffer = this.#buffer.subarray(status);
+        this.#seenBytes -= status;
+        seen = seen.subarray(status);
       }
       this.#inspector = undefined;
     }
@@ -119,7 +128,7 @@ export class Inspection implements DownstreamConnection {
       },
       destroy: () => socket.destroy(),
     };
-    this.#options.dataPath.turn.run(() => this.#options.onInspected(incoming, seen.length === 0));
+    this.#options.dataPath.turn.run(() => this.#options.onInspected(incoming, !this.#hasSpoken));
   }
 
   #onTimeout(): void {
@@ -129,7 +138,7 @@ export class Inspection implements DownstreamConnection {
       stats.serverFirst.increment();
     } else {
       stats.preConnectionTimeouts.increment();
-      if (this.#seenBytes === 0) stats.silentTimeouts.increment();
+      if (!this.#hasSpoken) stats.silentTimeouts.increment();
     }
     if (listener.continuesAfterListenerFiltersTimeout) this.#finish();
     else this.#socket.destroy();

@@ -42,6 +42,8 @@ export interface ConnectionProperties {
   readonly localIp: string;
   readonly localPort: number;
   readonly remoteIp: string;
+  /** The peer itself, where a proxy says for whom it speaks. */
+  readonly directRemoteIp: string;
   readonly remotePort: number;
   readonly transportProtocol: "raw_buffer" | "tls";
   readonly serverName: string;

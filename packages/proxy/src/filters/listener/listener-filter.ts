@@ -9,8 +9,9 @@ import type { ConnectionInfo } from "../../listener/connection-info.ts";
  * - `continue`: it knows what it wanted to know, or that it never will.
  * - `wait`: more bytes are needed.
  * - `close`: the connection ends.
+ * - a number: it knows; so many bytes at the beginning were for it alone, and nobody else sees them.
  */
-export type InspectionStatus = "continue" | "wait" | "close";
+export type InspectionStatus = "continue" | "wait" | "close" | number;
 
 export interface ListenerFilter {
   readonly name: string;

@@ -4,9 +4,11 @@ import { typeUrlPrefix } from "../../fields/typed-config.ts";
 import { httpInspectorRegistration } from "./http-inspector/http-inspector.ts";
 import type { ListenerFilterRegistration } from "./listener-filter.ts";
 import { originalDstRegistration } from "./original-dst/original-dst.ts";
+import { proxyProtocolRegistration } from "./proxy-protocol/proxy-protocol.ts";
 import { tlsInspectorRegistration } from "./tls-inspector/tls-inspector.ts";
 
 export const listenerFilters: readonly ListenerFilterRegistration[] = [
+  proxyProtocolRegistration,
   tlsInspectorRegistration,
   httpInspectorRegistration,
   originalDstRegistration,
