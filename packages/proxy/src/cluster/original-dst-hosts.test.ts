@@ -37,6 +37,7 @@ function aimedAt(ip: string, port = 80): StreamInfo {
     chainName: "",
     chainMetadata: {},
     directLocalAddress: "127.0.0.1:15001",
+    directRemoteAddress: "10.0.0.1:1",
     originalDestination: { ip, port, text: `${ip}:${port}` },
   };
   return info;
