@@ -5,6 +5,11 @@ import type { PortProtocol } from "@tulle/config";
 export const blackHoleCluster = "BlackHoleCluster";
 export const passthroughCluster = "PassthroughCluster";
 
+export const inboundPassthroughCluster = "InboundPassthroughCluster";
+
+/** Where the kernel redirects a workload's connections to (Istio: proxyListenPort, proxyInboundListenPort). */
+export const capturedPorts = { outbound: 15_001, inbound: 15_006 } as const;
+
 /** Route table of the explicit HTTP proxy (Istio: proxyHttpPort). */
 export const httpProxyRoute = "http_proxy";
 export const httpProxyPort = 15_007;

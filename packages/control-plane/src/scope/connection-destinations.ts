@@ -2,7 +2,13 @@
 import type { TcpRoute } from "@tulle/config";
 import { connectionClusterName } from "../names/resource-names.ts";
 import type { MeshService } from "../snapshot/mesh-snapshot.ts";
+import type { Layer4Match } from "./gateway-listeners.ts";
 import type { ConnectionDestination } from "./gateway-view.ts";
+
+/** Whether a match of a `tls` or `tcp` route is about sidecars' connections to that port. */
+export function isMeantForMesh({ gateways = [], port }: Layer4Match, wanted: number): boolean {
+  return (gateways.length === 0 || gateways.includes("mesh")) && (port === undefined || port === wanted);
+}
 
 /**
  * One destination takes everything, whatever its weight; of several those without a weight get nothing. `port` is meant

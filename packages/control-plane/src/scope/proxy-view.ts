@@ -6,7 +6,7 @@ import type { MeshAuthorizer } from "../snapshot/authorizers.ts";
 import type { LoginProvider, MeshBrowserLogin } from "../snapshot/browser-logins.ts";
 import type { MeshAuthorizationPolicy, MeshJwtRule } from "../snapshot/mesh-snapshot.ts";
 import type { MeshService, MeshSubset, MeshVirtualService, TlsVersion } from "../snapshot/mesh-snapshot.ts";
-import type { GatewayListener } from "./gateway-view.ts";
+import type { ConnectionDestination, GatewayListener } from "./gateway-view.ts";
 import type { Keyed } from "./keyed.ts";
 import type { InterceptionMode, PublishedPort } from "./proxy.ts";
 import type { WorkloadTelemetry } from "./workload-telemetry.ts";
@@ -38,11 +38,15 @@ interface WorkloadClusters {
 /** Where the sidecars of a namespace can send. */
 export interface SidecarClusters extends WorkloadClusters {
   readonly type: "sidecar";
+  /** The kernel redirects connections to them; missing = applications name their proxy. */
+  readonly isCaptured?: true;
 }
 
 /** How the sidecars of a namespace route. */
 export interface SidecarRoutes {
   readonly type: "sidecar";
+  /** As of clusters: a table for each port, in the place of the explicit proxy's. */
+  readonly isCaptured?: true;
   readonly namespace: string;
   readonly services: readonly MeshService[];
   /** Those for the mesh, each with the hosts that no earlier one has taken. */
@@ -130,12 +134,46 @@ export interface WorkloadSecurity {
 /** Without where its keys come from: the same keys from another place change nothing for a proxy. */
 export type ScopedJwtRule = Omit<MeshJwtRule, "location" | "fetchTimeoutMs">;
 
+/** Connections to one address of a Service. */
+export interface CapturedConnections {
+  readonly address: string;
+  readonly port: number;
+  /** Table of its requests, where the first bytes tell what a connection carries. */
+  readonly routeName?: string;
+  /** Missing without any. */
+  readonly byServerName?: readonly {
+    readonly serverNames: readonly string[];
+    readonly destinations: readonly ConnectionDestination[];
+  }[];
+  readonly destinations: readonly ConnectionDestination[];
+}
+
+export interface CapturedOutbound {
+  /** See `MeshSnapshot.registryOnly`. */
+  readonly registryOnly?: true;
+  readonly httpPorts: readonly number[];
+  readonly connections: readonly CapturedConnections[];
+}
+
+/** Of a sidecar to which the kernel redirects its workload's connections. */
+export interface CapturedSidecar {
+  /** `0.0.0.0`, `::` or both. */
+  readonly anyAddresses: readonly string[];
+  readonly outbound: CapturedOutbound;
+  /** Ports that no Service leads to: those of which a policy speaks, and (`port` missing) all others. */
+  readonly otherPorts: readonly { readonly port?: number; readonly mutualTls?: PortMutualTls }[];
+  /** Those under STRICT of a proxy without a certificate: nobody is let in. */
+  readonly refusedPorts: readonly number[];
+}
+
 export interface SidecarOwn {
   readonly type: "sidecar";
   readonly address: string;
   readonly appAddress: string;
   readonly interceptionMode: InterceptionMode;
   readonly inbound: readonly InboundPort[];
+  /** Missing in interceptionMode NONE. */
+  readonly captured?: CapturedSidecar;
   /** See `MeshSnapshot`. */
   readonly protocolDetectionTimeoutMs?: number;
   readonly publishedPorts: readonly PublishedPort[];

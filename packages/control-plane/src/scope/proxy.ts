@@ -1,5 +1,6 @@
 // A connected proxy as the control plane knows it: Istio's node id taken apart and its metadata typed. Nothing of it is
 // trusted further than that: a node says who it wants to be.
+import { isIP } from "node:net";
 import type { Node } from "@tulle/xds/envoy/config/core/v3/base_pb";
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 
@@ -32,6 +33,8 @@ export interface Proxy {
   /** Tulle's own proxy, which has not every logger and tracer of Envoy's. */
   readonly isTulle?: true;
   readonly interceptionMode: InterceptionMode;
+  /** All addresses of the pod (node metadata INSTANCE_IPS); missing = the one of the id. */
+  readonly instanceIps?: readonly string[];
   /** Where the application listens (node metadata APP_ADDRESS, ours; Istio's NONE mode knows loopback only). */
   readonly appAddress: string;
   readonly podPorts: readonly PodPort[];
@@ -74,11 +77,18 @@ export function parseNode(node: Node): ParsedNode {
       version: proxyVersion(node, metadata),
       ...(node.userAgentName === "tulle" ? { isTulle: true } : {}),
       interceptionMode: interceptionMode(text(metadata["INTERCEPTION_MODE"])),
+      ...instanceIps(text(metadata["INSTANCE_IPS"])),
       appAddress: text(metadata["APP_ADDRESS"]) || "127.0.0.1",
       podPorts: objects(metadata["POD_PORTS"]).flatMap(podPort),
       publishedPorts: objects(metadata["PUBLISHED_PORTS"]).flatMap(publishedPort),
     },
   };
+}
+
+/** As Istio's agents send them, with commas between. */
+function instanceIps(list: string): Pick<Proxy, "instanceIps"> {
+  const addresses = list.split(",").filter((each) => isIP(each) !== 0);
+  return addresses.length === 0 ? {} : { instanceIps: addresses };
 }
 
 function interceptionMode(mode: string): InterceptionMode {

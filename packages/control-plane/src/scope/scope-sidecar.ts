@@ -3,10 +3,18 @@ import { selects } from "@tulle/config";
 import { modeOfPort, mutualTlsModes } from "@tulle/config";
 import type { MeshDestinationRule, MeshService, MeshSnapshot, MeshVirtualService } from "../snapshot/mesh-snapshot.ts";
 import { type Client, seenBy } from "./client.ts";
+import { anyAddresses, capturedOutbound } from "./captured-sidecar.ts";
 import { effectiveRule } from "./effective-rule.ts";
 import { Keyed } from "./keyed.ts";
 import type { PodPort, Proxy } from "./proxy.ts";
-import type { InboundPort, ScopedService, SidecarClusters, SidecarOwn, SidecarRoutes } from "./proxy-view.ts";
+import type {
+  CapturedSidecar,
+  InboundPort,
+  ScopedService,
+  SidecarClusters,
+  SidecarOwn,
+  SidecarRoutes,
+} from "./proxy-view.ts";
 import { refusedClusters, type Uncertified } from "./uncertified.ts";
 import { workloadTelemetry } from "./workload-telemetry.ts";
 import { workloadSecurity } from "./workload-security.ts";
@@ -14,6 +22,8 @@ import { workloadSecurity } from "./workload-security.ts";
 /** All that decides what sidecars have in common. */
 export interface SidecarGroup extends Client {
   readonly uncertified?: Uncertified;
+  /** Missing in interceptionMode NONE. */
+  readonly isCaptured?: true;
 }
 
 export interface SidecarShared {
@@ -24,16 +34,19 @@ export interface SidecarShared {
 /** The same for all sidecars that are equal as clients. */
 export function sidecarShared(snapshot: MeshSnapshot, group: SidecarGroup): SidecarShared {
   const { services, virtualServices, destinationRules } = seenBy(snapshot, group);
-  const { namespace, uncertified } = group;
+  const { namespace, uncertified, isCaptured } = group;
+  const captured = isCaptured === undefined ? {} : { isCaptured };
   const scoped = services.map((service) => scopedService(destinationRules, service, namespace));
   return {
     clusters: Keyed.of<SidecarClusters>({
       type: "sidecar",
+      ...captured,
       ...workloadTls(snapshot, uncertified),
       services: scoped,
     }),
     routes: Keyed.of<SidecarRoutes>({
       type: "sidecar",
+      ...captured,
       namespace,
       services,
       virtualServices: meshVirtualServices(virtualServices),
@@ -97,6 +110,7 @@ export function sidecarOwn(snapshot: MeshSnapshot, shared: SidecarShared, proxy:
     appAddress: proxy.appAddress,
     interceptionMode: proxy.interceptionMode,
     inbound: inboundPorts(snapshot, proxy),
+    ...(proxy.interceptionMode === "NONE" ? {} : { captured: capturedSidecar(snapshot, shared, proxy) }),
     ...(protocolDetectionTimeoutMs === undefined ? {} : { protocolDetectionTimeoutMs }),
     publishedPorts: proxy.publishedPorts,
     ...pathsOf(snapshot),
@@ -110,38 +124,59 @@ export function reachableIn({ services }: Pick<SidecarClusters, "services">): (h
   return (hostname) => services.some((service) => service.hostname === hostname);
 }
 
+function capturedSidecar(snapshot: MeshSnapshot, shared: SidecarShared, proxy: Proxy): CapturedSidecar {
+  const tlsOfPort = mutualTlsOfPorts(snapshot, proxy);
+  const { peerAuthentications = [] } = snapshot;
+  const named = new Set(targetPorts(snapshot, proxy).keys());
+  const spoken = Object.keys(mutualTlsModes(peerAuthentications, proxy).ports).map(Number);
+  const others = [undefined, ...spoken.filter((port) => !named.has(port))];
+  const ports = others.map((port) => ({ port, tls: tlsOfPort(port) }));
+  return {
+    anyAddresses: anyAddresses(proxy),
+    outbound: capturedOutbound(shared.routes.value),
+    otherPorts: ports.flatMap(({ port, tls }) =>
+      tls === "refused" ? [] : [{ ...(port === undefined ? {} : { port }), ...tls }],
+    ),
+    refusedPorts: [...named.union(new Set(spoken))].filter((port) => tlsOfPort(port) === "refused"),
+  };
+}
+
 /** One entry a target port: where several Services lead to it, the first one names it. */
-function inboundPorts(snapshot: MeshSnapshot, proxy: Proxy): readonly InboundPort[] {
-  const byTargetPort = new Map<number, InboundPort>();
-  const mutualTls = mutualTlsOfPorts(snapshot, proxy);
+function targetPorts(snapshot: MeshSnapshot, proxy: Proxy): ReadonlyMap<number, Omit<InboundPort, "mutualTls">> {
+  const byTargetPort = new Map<number, Omit<InboundPort, "mutualTls">>();
   for (const service of servicesOf(snapshot, proxy)) {
     for (const { number: servicePort, targetPort: wanted, protocol } of service.ports) {
       const targetPort = resolveTargetPort(wanted, proxy.podPorts);
       if (targetPort === undefined || byTargetPort.has(targetPort)) continue;
-      const tls = mutualTls(targetPort);
-      if (tls === "refused") continue;
       const { name, namespace, hostname } = service;
-      byTargetPort.set(targetPort, {
-        targetPort,
-        protocol,
-        servicePort,
-        service: { name, namespace, hostname },
-        ...tls,
-      });
+      byTargetPort.set(targetPort, { targetPort, protocol, servicePort, service: { name, namespace, hostname } });
     }
   }
-  return [...byTargetPort.values()].sort((a, b) => a.targetPort - b.targetPort);
+  return byTargetPort;
+}
+
+function inboundPorts(snapshot: MeshSnapshot, proxy: Proxy): readonly InboundPort[] {
+  const mutualTls = mutualTlsOfPorts(snapshot, proxy);
+  return [...targetPorts(snapshot, proxy).values()]
+    .flatMap((port) => {
+      const tls = mutualTls(port.targetPort);
+      return tls === "refused" ? [] : [{ ...port, ...tls }];
+    })
+    .sort((a, b) => a.targetPort - b.targetPort);
 }
 
 type TlsOfPort = Pick<InboundPort, "mutualTls"> | "refused";
 
-/** Without a certificate a port under STRICT has no listener: nothing else would turn everybody away as surely. */
-function mutualTlsOfPorts(snapshot: MeshSnapshot, proxy: Proxy): (port: number) => TlsOfPort {
+/**
+ * Without a certificate a port under STRICT has no listener: nothing else would turn everybody away as surely. Of all
+ * ports of which no policy speaks: `undefined`.
+ */
+function mutualTlsOfPorts(snapshot: MeshSnapshot, proxy: Proxy): (port: number | undefined) => TlsOfPort {
   const { trustDomain, minimumTls, peerAuthentications = [] } = snapshot;
   if (trustDomain === undefined) return () => ({});
   const modes = mutualTlsModes(peerAuthentications, proxy);
   return (port) => {
-    const mode = modeOfPort(modes, port);
+    const mode = port === undefined ? modes.mode : modeOfPort(modes, port);
     if (proxy.withoutCertificate === true) return mode === "STRICT" ? "refused" : {};
     return mode === "DISABLE"
       ? {}

@@ -23,7 +23,11 @@ export function scope(snapshot: MeshSnapshot, proxy: Proxy, { encryptedOnly }: U
   const { type, namespace, labels, podPorts } = proxy;
   const own = proxy.withoutCertificate === true ? { uncertified: { encryptedOnly } } : {};
   if (type === "sidecar") {
-    const group = Keyed.of<SidecarGroup>({ ...clientOf(snapshot, proxy), ...own });
+    const group = Keyed.of<SidecarGroup>({
+      ...clientOf(snapshot, proxy),
+      ...(proxy.interceptionMode === "NONE" ? {} : { isCaptured: true as const }),
+      ...own,
+    });
     const sidecars = remembered(shared.sidecars, group, (each) => sidecarShared(snapshot, each));
     return { type, ...sidecars, own: Keyed.of(sidecarOwn(snapshot, sidecars, proxy)) };
   }

@@ -85,10 +85,11 @@ export function outboundConnectionManager(statPrefix: string, routeName: string,
   });
 }
 
-export function inboundConnectionManager(statPrefix: string, port: InboundPort, own: OwnSettings): Any {
-  const name = inboundClusterName(port.targetPort);
+/** A port that no Service leads to is known by the cluster alone that its requests go on to. */
+export function inboundConnectionManager(statPrefix: string, port: InboundPort | string, own: OwnSettings): Any {
+  const name = typeof port === "string" ? port : inboundClusterName(port.targetPort);
   const host = create(VirtualHostSchema, {
-    name: inboundVirtualHostName(port.servicePort),
+    name: inboundVirtualHostName(typeof port === "string" ? 0 : port.servicePort),
     domains: ["*"],
     routes: [inboundRoute(port)],
     // For the metrics of this proxy alone: the application gets what its caller sent.
@@ -106,7 +107,7 @@ export function inboundConnectionManager(statPrefix: string, port: InboundPort, 
     useRemoteAddress: false,
     forwardClientCertDetails: HttpConnectionManager_ForwardClientCertDetails.APPEND_FORWARD,
     setCurrentClientCertDetails: { subject: true, uri: true, dns: true },
-    httpFilters: httpFilters("inbound", own, port.protocol === "grpc-web"),
+    httpFilters: httpFilters("inbound", own, typeof port !== "string" && port.protocol === "grpc-web"),
     ...judged(own),
   });
 }

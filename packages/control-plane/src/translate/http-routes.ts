@@ -96,22 +96,24 @@ export function refusal(clusters: readonly string[]): RouteActionInit {
 }
 
 /** Requests to a workload's own port. There is one application to ask: only what has not reached it is tried again. */
-export function inboundRoute(port: InboundPort): Route {
-  const { service, servicePort, targetPort, protocol } = port;
+export function inboundRoute(port: InboundPort | string): Route {
+  const cluster = typeof port === "string" ? port : inboundClusterName(port.targetPort);
+  const isGrpc = typeof port !== "string" && (port.protocol === "grpc" || port.protocol === "grpc-web");
+  const operation = typeof port === "string" ? ":0/*" : `${port.service.hostname}:${port.servicePort}/*`;
   return create(RouteSchema, {
     name: "default",
     match: routeMatch(undefined),
     action: {
       case: "route",
       value: {
-        clusterSpecifier: { case: "cluster", value: inboundClusterName(targetPort) },
+        clusterSpecifier: { case: "cluster", value: cluster },
         // Not for gRPC, whose clients do so themselves.
-        ...(protocol === "grpc" || protocol === "grpc-web" ? {} : { retryPolicy: retryBeforeRequest }),
+        ...(isGrpc ? {} : { retryPolicy: retryBeforeRequest }),
         timeout: noTimeout(),
         maxStreamDuration: { maxStreamDuration: noTimeout(), grpcTimeoutHeaderMax: noTimeout() },
       },
     },
-    decorator: { operation: `${service.hostname}:${servicePort}/*` },
+    decorator: { operation },
   });
 }
 

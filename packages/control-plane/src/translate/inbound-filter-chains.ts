@@ -1,5 +1,6 @@
 // The filter chains of a sidecar's inbound port, by its mode of mutual TLS: which connections it takes, and how it
 // tells them apart (Istio: getFilterChainMatchOptions). A port whose protocol is not named has chains for both.
+import { isHttp, passesConnections, type PortProtocol } from "@tulle/config";
 import { create, type JsonObject, type MessageInitShape } from "@bufbuild/protobuf";
 import {
   type Filter,
@@ -59,7 +60,7 @@ type Match = MessageInitShape<typeof FilterChainMatchSchema> & { $typeName?: nev
  * is not the mesh's. At the others foreign TLS is the application's.
  */
 export function inboundFilterChains(filters: PortFilters, options: InboundOptions): InboundChains {
-  const { mutualTls, detectionTimeoutMs = defaultDetectionTimeoutMs } = options;
+  const { mutualTls, detectionTimeoutMs } = options;
   const detects = filters.http !== undefined && filters.tcp !== undefined;
   const takesPlain = mutualTls?.mode !== "STRICT";
   const listenerFilters = [
@@ -71,9 +72,20 @@ export function inboundFilterChains(filters: PortFilters, options: InboundOption
     filterChains:
       mutualTls === undefined ? plainChains(filters, options) : mutualTlsChains(filters, mutualTls, options),
     listenerFilters,
-    ...(mayBeSilent
-      ? { listenerFiltersTimeout: durationOfMs(detectionTimeoutMs), continueOnListenerFiltersTimeout: true }
-      : {}),
+    ...(mayBeSilent ? detectionTimeout(detectionTimeoutMs) : {}),
+  };
+}
+
+/** How long a client that says nothing is waited for; what it has not said is then passed on. */
+export function detectionTimeout(timeoutMs = defaultDetectionTimeoutMs) {
+  return { listenerFiltersTimeout: durationOfMs(timeoutMs), continueOnListenerFiltersTimeout: true as const };
+}
+
+/** What a port of that protocol does with what comes. */
+export function portFilters(protocol: PortProtocol, manager: () => Filter, connections: () => Filter[]): PortFilters {
+  return {
+    ...(isHttp(protocol) ? { http: [manager()] } : {}),
+    ...(passesConnections(protocol) ? { tcp: connections() } : {}),
   };
 }
 
@@ -134,7 +146,7 @@ export function tlsInspector(): ListenerFilter {
 }
 
 /** Looks at plain connections: HTTP, and which version, or something else. */
-function httpInspector(): ListenerFilter {
+export function httpInspector(): ListenerFilter {
   return create(ListenerFilterSchema, {
     name: "envoy.filters.listener.http_inspector",
     configType: { case: "typedConfig", value: pack(HttpInspectorSchema, {}) },

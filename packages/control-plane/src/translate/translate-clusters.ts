@@ -1,6 +1,6 @@
 // Services → clusters: one for each port, one more for each subset, and the two that stand for "nowhere" and
 // "anywhere".
-import { create } from "@bufbuild/protobuf";
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import type { PortProtocol } from "@tulle/config";
 import {
   type Cluster,
@@ -26,6 +26,7 @@ import {
   blackHoleCluster,
   connectionClusterName,
   inboundClusterName,
+  inboundPassthroughCluster,
   passthroughCluster,
 } from "../names/resource-names.ts";
 
@@ -98,22 +99,68 @@ function inboundConnections(protocol: PortProtocol): ReturnType<typeof commonHtt
 /** The workload's own port, at the address where its application listens. */
 export function translateInboundCluster(own: SidecarOwn, port: SidecarOwn["inbound"][number]): Cluster {
   const name = inboundClusterName(port.targetPort);
-  const address = socketAddress(own.appAddress, port.targetPort);
   const { hostname: host, name: service, namespace } = port.service;
   return create(ClusterSchema, {
     name,
-    clusterDiscoveryType: { case: "type", value: Cluster_DiscoveryType.STATIC },
+    ...(own.captured === undefined ? atAppAddress(own, name, port.targetPort) : toOwnDestination),
     connectTimeout: durationOfMs(defaultConnectTimeoutMs),
     circuitBreakers: circuitBreakers({}),
     typedExtensionProtocolOptions: protocolOptions(upstreamProtocol(port.protocol, "sidecar"), {
       common: inboundConnections(port.protocol),
     }),
-    loadAssignment: {
-      clusterName: name,
-      endpoints: [{ lbEndpoints: [{ hostIdentifier: { case: "endpoint", value: { address } } }] }],
-    },
     metadata: istioMetadata({ services: [{ host, name: service, namespace }] }),
   });
+}
+
+type ClusterInit = MessageInitShape<typeof ClusterSchema> & { $typeName?: never };
+
+function atAppAddress({ appAddress }: SidecarOwn, clusterName: string, port: number): ClusterInit {
+  const address = socketAddress(appAddress, port);
+  return {
+    clusterDiscoveryType: { case: "type", value: Cluster_DiscoveryType.STATIC },
+    loadAssignment: {
+      clusterName,
+      endpoints: [{ lbEndpoints: [{ hostIdentifier: { case: "endpoint", value: { address } } }] }],
+    },
+  };
+}
+
+/** Where the kernel would have led the connection. */
+const originalDestination = {
+  clusterDiscoveryType: { case: "type", value: Cluster_DiscoveryType.ORIGINAL_DST },
+  lbPolicy: Cluster_LbPolicy.CLUSTER_PROVIDED,
+} as const satisfies ClusterInit;
+
+const sourceOf = (address: string) => ({ address, portSpecifier: { case: "portValue", value: 0 } }) as const;
+
+/**
+ * The pod's own address. The kernel redirects what goes there to the proxy, but for connections from these sources
+ * (Istio: InboundPassthroughBindIpv4, InboundPassthroughBindIpv6).
+ */
+const toOwnDestination: ClusterInit = {
+  ...originalDestination,
+  upstreamBindConfig: {
+    sourceAddress: sourceOf("127.0.0.6"),
+    extraSourceAddresses: [{ address: sourceOf("::6") }],
+  },
+};
+
+/** Ports of the workload that no Service leads to. */
+export function translateInboundPassthrough(): Cluster {
+  return create(ClusterSchema, { name: inboundPassthroughCluster, ...toOwnDestination, ...anyTraffic() });
+}
+
+/** Where clients of a captured workload wanted to go themselves. */
+export function translateCapturedPassthrough(): Cluster {
+  return create(ClusterSchema, { name: passthroughCluster, ...originalDestination, ...anyTraffic() });
+}
+
+function anyTraffic(): ClusterInit {
+  return {
+    connectTimeout: durationOfMs(defaultConnectTimeoutMs),
+    circuitBreakers: circuitBreakers({}),
+    typedExtensionProtocolOptions: protocolOptions(upstreamProtocol("auto", "sidecar"), {}),
+  };
 }
 
 /** Has no endpoint: what is sent here ends in 503. */

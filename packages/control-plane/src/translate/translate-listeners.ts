@@ -1,6 +1,5 @@
 // Views → listeners: what a sidecar accepts for its workload and from its workload.
 import { create } from "@bufbuild/protobuf";
-import { isHttp, passesConnections } from "@tulle/config";
 import { type AdditionalAddress, AdditionalAddressSchema } from "@tulle/xds/envoy/config/listener/v3/listener_pb";
 import { type Listener, ListenerSchema } from "@tulle/xds/envoy/config/listener/v3/listener_pb";
 import { TrafficDirection } from "@tulle/xds/envoy/config/core/v3/base_pb";
@@ -8,7 +7,7 @@ import type { GatewayOwn, InboundPort, SidecarOwn } from "../scope/proxy-view.ts
 import { accessLogs } from "./access-logs.ts";
 import { inboundConnectionManager, outboundConnectionManager } from "./http-connection-manager.ts";
 import { type Filter, FilterSchema } from "@tulle/xds/envoy/config/listener/v3/listener_components_pb";
-import { inboundFilterChains, type PortFilters } from "./inbound-filter-chains.ts";
+import { inboundFilterChains, portFilters, type PortFilters } from "./inbound-filter-chains.ts";
 import { socketAddress } from "./messages.ts";
 import { httpProxyPort, httpProxyRoute, inboundClusterName, listenerName } from "../names/resource-names.ts";
 import { statsConfig } from "./stats-config.ts";
@@ -63,14 +62,9 @@ function inboundFilters(own: SidecarOwn, port: InboundPort, listener: string): P
     const value = inboundConnectionManager(`inbound_${listener}`, port, own);
     return create(FilterSchema, { name: httpConnectionManager, configType: { case: "typedConfig", value } });
   };
-  return {
-    ...(isHttp(port.protocol) ? { http: [manager()] } : {}),
-    ...(passesConnections(port.protocol)
-      ? {
-          tcp: tcpProxyFilters(cluster, [{ cluster, weight: 1 }], { ...own, telemetry: own.telemetry?.server }),
-        }
-      : {}),
-  };
+  return portFilters(port.protocol, manager, () =>
+    tcpProxyFilters(cluster, [{ cluster, weight: 1 }], { ...own, telemetry: own.telemetry?.server }),
+  );
 }
 
 /** Of a proxy that binds them itself, since it cannot inherit them. */

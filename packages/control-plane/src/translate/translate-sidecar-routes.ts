@@ -2,7 +2,7 @@
 // names that a client of this namespace may use, one for each other host with routes, and `allow_any` for the rest of
 // the world.
 import { create } from "@bufbuild/protobuf";
-import { hostCovers, isHttp, passesConnections } from "@tulle/config";
+import { hostCovers, isHttp, passesConnections, type PortProtocol } from "@tulle/config";
 import { type RouteConfiguration, RouteConfigurationSchema } from "@tulle/xds/envoy/config/route/v3/route_pb";
 import {
   type Route,
@@ -10,6 +10,7 @@ import {
   type VirtualHost,
   VirtualHostSchema,
 } from "@tulle/xds/envoy/config/route/v3/route_components_pb";
+import { capturedOutbound } from "../scope/captured-sidecar.ts";
 import type { SidecarRoutes } from "../scope/proxy-view.ts";
 import { HostIndex } from "../snapshot/host-match.ts";
 import type { MeshPort, MeshService, MeshVirtualService } from "../snapshot/mesh-snapshot.ts";
@@ -21,19 +22,46 @@ import { tunnelRoutes } from "./tunnel-routes.ts";
 
 const httpPort = 80;
 
+/** The table of the explicit proxy. */
 export function translateSidecarRoutes(view: SidecarRoutes): RouteConfiguration {
-  const taken = new Set<string>();
-  const virtualHosts = [...serviceHosts(view), ...otherHosts(view), ...unknownPort(view)].flatMap(
-    ({ name, domains, routes }) => {
-      // Envoy refuses a table in which two virtual hosts share a domain: the first one keeps it.
-      const free = domains.filter((domain) => !taken.has(domain));
-      for (const domain of free) taken.add(domain);
-      return free.length === 0 ? [] : [meshVirtualHost(name, free, routes)];
-    },
+  const hosts = [...serviceHosts(view), ...otherHosts(view), ...unknownPort(view)];
+  return routeTable(httpProxyRoute, hosts, view.registryOnly === true ? blockAll() : allowAny());
+}
+
+/**
+ * One table for each port with requests, and one for each port whose protocol its first bytes tell, which has a
+ * listener for itself. Hosts that no Service has are reached on port 80.
+ */
+export function translateCapturedRoutes(view: SidecarRoutes): readonly RouteConfiguration[] {
+  const byPort = Map.groupBy(
+    serviceHosts(view).filter(({ protocol }) => isHttp(protocol)),
+    ({ port }) => port,
   );
+  const { httpPorts, connections } = capturedOutbound(view);
+  const rest = view.registryOnly === true ? blockAll() : allowAny();
+  const ofPorts = httpPorts.map((port) => {
+    const hosts = byPort.get(port) ?? [];
+    return routeTable(String(port), port === httpPort ? [...hosts, ...otherHosts(view)] : hosts, rest);
+  });
+  const detected = new Set(connections.flatMap(({ routeName }) => routeName ?? []));
+  const ofServices = [...byPort.values()]
+    .flat()
+    .filter(({ name }) => detected.has(name))
+    .map(({ name, routes }) => routeTable(name, [{ name, domains: ["*"], routes }]));
+  return [...ofPorts, ...ofServices];
+}
+
+function routeTable(name: string, hosts: readonly NamedRoutes[], rest?: VirtualHost): RouteConfiguration {
+  const taken = new Set<string>();
+  const virtualHosts = hosts.flatMap(({ name: hostName, domains, routes }) => {
+    // Envoy refuses a table in which two virtual hosts share a domain: the first one keeps it.
+    const free = domains.filter((domain) => !taken.has(domain));
+    for (const domain of free) taken.add(domain);
+    return free.length === 0 ? [] : [meshVirtualHost(hostName, free, routes)];
+  });
   return create(RouteConfigurationSchema, {
-    name: httpProxyRoute,
-    virtualHosts: [...virtualHosts, view.registryOnly === true ? blockAll() : allowAny()],
+    name,
+    virtualHosts: [...virtualHosts, ...(rest === undefined ? [] : [rest])],
     validateClusters: false,
   });
 }
@@ -54,7 +82,12 @@ function meshVirtualHost(name: string, domains: string[], routes: readonly Route
   });
 }
 
-function serviceHosts(view: SidecarRoutes): NamedRoutes[] {
+interface ServiceRoutes extends NamedRoutes {
+  readonly port: number;
+  readonly protocol: PortProtocol;
+}
+
+function serviceHosts(view: SidecarRoutes): ServiceRoutes[] {
   const context = routeContext(view);
   const { services, refused } = context;
   const byHost = new HostIndex(view.virtualServices.flatMap((each) => each.hosts.map((host) => [host, each] as const)));
@@ -66,14 +99,18 @@ function serviceHosts(view: SidecarRoutes): NamedRoutes[] {
       return routes.length === 0 ? [defaultRoute(service, number, refused)] : routes;
     };
     const routesOf = (port: MeshPort): readonly Route[] => [
-      ...(passesConnections(port.protocol) ? tunnelRoutes(service, port, virtualService, services, refused) : []),
+      ...(passesConnections(port.protocol) && view.isCaptured !== true
+        ? tunnelRoutes(service, port, virtualService, services, refused)
+        : []),
       ...(isHttp(port.protocol) ? requestRoutes(port) : []),
     ];
     return service.ports
       .filter((port) => port.protocol !== "udp")
       .map((port) => ({
+        port: port.number,
+        protocol: port.protocol,
         name: withPort(service.hostname, port.number),
-        domains: domainsOf(serviceNames(service, view.namespace), port.number),
+        domains: domainsOf(serviceNames(service, view.namespace), port.number, view.isCaptured === true),
         routes: routesOf(port),
       }));
   });
@@ -129,10 +166,13 @@ function serviceNames(service: MeshService, namespace: string): readonly string[
   return [hostname, ...short, `${name}.${own}`, `${name}.${own}.svc`, ...addresses];
 }
 
-/** One listener serves all ports: a name without a port means port 80 (Istio: mergeAllVirtualHosts). */
-function domainsOf(names: readonly string[], port: number): readonly string[] {
+/**
+ * One listener serves all ports of the explicit proxy: a name without a port means port 80 (Istio:
+ * mergeAllVirtualHosts). In the table of one port it means that.
+ */
+function domainsOf(names: readonly string[], port: number, isTableOfPort = false): readonly string[] {
   return names.flatMap((name) => {
-    return port === httpPort ? [bracketed(name), withPort(name, port)] : [withPort(name, port)];
+    return port === httpPort || isTableOfPort ? [bracketed(name), withPort(name, port)] : [withPort(name, port)];
   });
 }
 

@@ -1,13 +1,15 @@
 // The stage `translate`: a section of a view → xDS resources, encoded. Pure functions that see nothing but their
 // section; their results are kept by its key, so that proxies with equal views share one encoding.
 import { type EncodedResource, encodeResource } from "@tulle/xds";
-import { ClusterSchema } from "@tulle/xds/envoy/config/cluster/v3/cluster_pb";
+import { type Cluster, ClusterSchema } from "@tulle/xds/envoy/config/cluster/v3/cluster_pb";
 import { ListenerSchema } from "@tulle/xds/envoy/config/listener/v3/listener_pb";
-import type { ClustersSection, OwnSection, RoutesSection } from "../scope/proxy-view.ts";
+import type { ClustersSection, OwnSection, RoutesSection, SidecarClusters } from "../scope/proxy-view.ts";
 import {
   translateBlackHole,
+  translateCapturedPassthrough,
   translateConnectionCluster,
   translateInboundCluster,
+  translateInboundPassthrough,
   translateOutboundCluster,
   translatePassthrough,
 } from "./translate-clusters.ts";
@@ -20,7 +22,8 @@ import { translateInboundListener, translateOutboundListener } from "./translate
 import { providerCluster } from "./provider-services.ts";
 import { tokenClusters } from "./token-clusters.ts";
 import { translateSniCluster } from "./sni-clusters.ts";
-import { translateSidecarRoutes } from "./translate-sidecar-routes.ts";
+import { translateCapturedListeners } from "./captured-listeners.ts";
+import { translateCapturedRoutes, translateSidecarRoutes } from "./translate-sidecar-routes.ts";
 
 export type ResourceMap = ReadonlyMap<string, EncodedResource>;
 
@@ -38,7 +41,7 @@ export interface OwnResources {
 export function translateClusters(section: ClustersSection): SharedClusters {
   const { type, trustDomain, minimumTls, withoutCertificate = false } = section;
   const outbound = outboundClusters(section);
-  const fixed = type === "sidecar" ? [translateBlackHole(), translatePassthrough()] : [translateBlackHole()];
+  const fixed = type === "sidecar" ? [translateBlackHole(), passthrough(section)] : [translateBlackHole()];
   const context = { type, trustDomain, minimumTls, withoutCertificate };
   const detected = outbound.filter(({ port }) => port.protocol === "auto");
   const clusters = [
@@ -54,10 +57,16 @@ export function translateClusters(section: ClustersSection): SharedClusters {
   return { outbound, clusters: clusters.map((each) => encodeResource(ClusterSchema, each)) };
 }
 
+function passthrough({ isCaptured }: SidecarClusters): Cluster {
+  return isCaptured === true ? translateCapturedPassthrough() : translatePassthrough();
+}
+
 export function translateRoutes(section: RoutesSection): readonly EncodedResource[] {
   const routes =
     section.type === "sidecar"
-      ? [translateSidecarRoutes(section)]
+      ? section.isCaptured === true
+        ? translateCapturedRoutes(section)
+        : [translateSidecarRoutes(section)]
       : section.ports.map((port) => translateGatewayRoutes(section, port));
   return routes.map(encodeRoutes);
 }
@@ -72,13 +81,15 @@ export function translateOwn(section: OwnSection): OwnResources {
   }
   // The workload's port of that number is the proxy's own: its Service leads to the proxy, which answers 404.
   const inbound = section.inbound.filter((port) => port.protocol !== "udp" && port.targetPort !== httpProxyPort);
-  const listeners = [
-    translateOutboundListener(section),
-    ...inbound.map((port) => translateInboundListener(section, port)),
-  ];
+  const { captured } = section;
+  const listeners =
+    captured === undefined
+      ? [translateOutboundListener(section), ...inbound.map((port) => translateInboundListener(section, port))]
+      : translateCapturedListeners({ ...section, captured });
   return {
     clusters: [
       ...inbound.map((port) => encodeResource(ClusterSchema, translateInboundCluster(section, port))),
+      ...(captured === undefined ? [] : [encodeResource(ClusterSchema, translateInboundPassthrough())]),
       ...providerClusters(section),
     ],
     listeners: listeners.map((each) => encodeResource(ListenerSchema, each)),

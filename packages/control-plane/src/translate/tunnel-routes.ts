@@ -1,7 +1,7 @@
 // Services whose ports are not HTTP, as sidecars reach them without interception: the client asks its proxy for a
 // tunnel (CONNECT host:port), which ends there, and the bytes go on to the Service's cluster.
 import { create } from "@bufbuild/protobuf";
-import { connectionDestinations } from "../scope/connection-destinations.ts";
+import { connectionDestinations, isMeantForMesh } from "../scope/connection-destinations.ts";
 import type { ConnectionDestination } from "../scope/gateway-view.ts";
 import type { TcpRoute, TlsRoute } from "@tulle/config";
 import { hostCovers } from "@tulle/config";
@@ -11,7 +11,6 @@ import {
   RouteActionSchema,
   RouteSchema,
 } from "@tulle/xds/envoy/config/route/v3/route_components_pb";
-import type { Layer4Match } from "../scope/gateway-listeners.ts";
 import type { MeshPort, MeshService, MeshVirtualService } from "../snapshot/mesh-snapshot.ts";
 import { refusal } from "./http-routes.ts";
 import { noTimeout } from "./messages.ts";
@@ -51,14 +50,9 @@ function routeOf(
   const isNamed = (match: TlsRoute["match"][number]): boolean =>
     match.sniHosts.some((host) => hostCovers(host.toLowerCase(), hostname));
   return (
-    tls.find((route) => route.match.some((match) => isMeant(match, port) && isNamed(match))) ??
-    tcp.find(({ match = [] }) => match.length === 0 || match.some((each) => isMeant(each, port)))
+    tls.find((route) => route.match.some((match) => isMeantForMesh(match, port) && isNamed(match))) ??
+    tcp.find(({ match = [] }) => match.length === 0 || match.some((each) => isMeantForMesh(each, port)))
   );
-}
-
-function isMeant(match: Layer4Match, wanted: number): boolean {
-  const { gateways = [], port } = match;
-  return (gateways.length === 0 || gateways.includes("mesh")) && (port === undefined || port === wanted);
 }
 
 function tunnelTo(targets: readonly ConnectionDestination[]): RouteAction {

@@ -106,10 +106,8 @@ export class RouterRequest extends TimerEntry implements LoadBalancerContext {
       this.#tryResolved(cluster);
       return;
     }
-    const host =
-      cluster.hostOfDestination === undefined
-        ? cluster.loadBalancer.chooseHost(this.#retry?.avoidPreviousHosts === true ? this : undefined)
-        : cluster.hostOfDestination(this.#stream.info);
+    const context = this.#retry?.avoidPreviousHosts === true ? this : undefined;
+    const host = cluster.hostOfDestination?.(this.#stream.info) ?? cluster.loadBalancer.chooseHost(context);
     if (host === undefined) {
       cluster.stats.noHealthyHosts.increment();
       answerInPlace(this.#stream, this.#cluster!, noHealthyHost);

@@ -112,10 +112,7 @@ export class TcpProxyConnection implements DownstreamConnection, TcpConnectionOw
   }
 
   #tryHost(cluster: Cluster): void {
-    const host =
-      cluster.hostOfDestination === undefined
-        ? cluster.loadBalancer.chooseHost(undefined)
-        : cluster.hostOfDestination(this.#info);
+    const host = cluster.hostOfDestination?.(this.#info) ?? cluster.loadBalancer.chooseHost(undefined);
     if (host === undefined) {
       cluster.stats.noHealthyHosts.increment();
       this.#fail("UH");

@@ -1,0 +1,98 @@
+// What a sidecar needs besides, to which the kernel redirects all of its workload's connections: addresses at which it
+// takes those to Services, and what it does with those to ports of its own that no Service leads to.
+import { isIP, isIPv6 } from "node:net";
+import { isHttp, passesConnections, type TlsRoute } from "@tulle/config";
+import { HostIndex } from "../snapshot/host-match.ts";
+import type { MeshPort, MeshService, MeshVirtualService } from "../snapshot/mesh-snapshot.ts";
+import { blackHoleCluster, capturedPorts, connectionClusterName, withPort } from "../names/resource-names.ts";
+import { connectionDestinations, isMeantForMesh } from "./connection-destinations.ts";
+import type { ConnectionDestination } from "./gateway-view.ts";
+import type { CapturedConnections, CapturedOutbound, SidecarRoutes } from "./proxy-view.ts";
+import type { Proxy } from "./proxy.ts";
+
+/** Of the families that the workload has addresses of, IPv4 first. */
+export function anyAddresses({ address, instanceIps = [address] }: Proxy): readonly string[] {
+  const hasIpv4 = instanceIps.some((ip) => isIP(ip) === 4);
+  const hasIpv6 = instanceIps.some((ip) => isIPv6(ip));
+  return [...(hasIpv4 || !hasIpv6 ? ["0.0.0.0"] : []), ...(hasIpv6 ? ["::"] : [])];
+}
+
+/** The port of the proxy's own that redirected connections come to is nobody's. */
+function isFree(port: MeshPort): boolean {
+  return port.protocol !== "udp" && port.number !== capturedPorts.outbound && port.number !== capturedPorts.inbound;
+}
+
+/** Requests to one port are told apart by their host, whatever address they go to; connections by their address. */
+export function capturedOutbound(routes: SidecarRoutes): CapturedOutbound {
+  const httpPorts = new Set<number>();
+  const connections = new Map<string, CapturedConnections>();
+  const services = new Map(routes.services.map((service) => [service.hostname, service]));
+  const rules = new HostIndex(
+    routes.virtualServices.flatMap((each) => each.hosts.map((host) => [host, each] as const)),
+  );
+  const refused = new Set(routes.refusedClusters);
+  for (const service of routes.services) {
+    const addresses = service.addresses.filter((address) => isIP(address) !== 0);
+    for (const port of service.ports.filter(isFree)) {
+      // A port of unknown protocol without an address of its own can only be known by its requests.
+      if (isHttp(port.protocol) && (port.protocol !== "auto" || addresses.length === 0)) httpPorts.add(port.number);
+      if (!passesConnections(port.protocol)) continue;
+      const virtualService = rules.find(service.hostname);
+      for (const address of addresses) {
+        const key = withPort(address, port.number);
+        if (connections.has(key)) continue;
+        connections.set(key, {
+          address,
+          port: port.number,
+          ...(port.protocol === "auto" ? { routeName: withPort(service.hostname, port.number) } : {}),
+          ...connectionTargets(service, port, virtualService, services, refused),
+        });
+      }
+    }
+  }
+  return {
+    ...(routes.registryOnly === undefined ? {} : { registryOnly: routes.registryOnly }),
+    httpPorts: [...httpPorts].sort((a, b) => a - b),
+    connections: [...connections.values()],
+  };
+}
+
+/** By the server names of the VirtualService's `tls` routes; else by its `tcp` routes, else to the Service itself. */
+function connectionTargets(
+  service: MeshService,
+  port: MeshPort,
+  virtualService: MeshVirtualService | undefined,
+  services: ReadonlyMap<string, MeshService>,
+  refused: ReadonlySet<string>,
+): Pick<CapturedConnections, "byServerName" | "destinations"> {
+  const { tls = [], tcp = [] } = virtualService ?? {};
+  const to = (route: TlsRoute["route"]): readonly ConnectionDestination[] =>
+    reachable(
+      connectionDestinations(route, port.number, (hostname) => services.get(hostname)),
+      refused,
+    );
+  const taken = new Set<string>();
+  const byServerName = tls.flatMap(({ match, route }) => {
+    const names = match.filter((each) => isMeantForMesh(each, port.number)).flatMap(({ sniHosts }) => sniHosts);
+    const serverNames = names.map((name) => name.toLowerCase()).filter((name) => name !== "*" && !taken.has(name));
+    for (const name of serverNames) taken.add(name);
+    return serverNames.length === 0 ? [] : [{ serverNames, destinations: to(route) }];
+  });
+  const rule =
+    tcp.find(({ match = [] }) => match.length === 0 || match.some((each) => isMeantForMesh(each, port.number))) ??
+    tls.find(({ match }) => match.some((each) => isMeantForMesh(each, port.number) && each.sniHosts.includes("*")));
+  const itself = { cluster: connectionClusterName(service.hostname, port), weight: 1 };
+  return {
+    ...(byServerName.length === 0 ? {} : { byServerName }),
+    destinations: rule === undefined ? reachable([itself], refused) : to(rule.route),
+  };
+}
+
+/** Nothing goes in the clear to who refuses that, nor past the rules to the address itself. */
+function reachable(
+  targets: readonly ConnectionDestination[],
+  refused: ReadonlySet<string>,
+): readonly ConnectionDestination[] {
+  const isRefused = targets.every(({ cluster }) => refused.has(cluster));
+  return isRefused ? [{ cluster: blackHoleCluster, weight: 1 }] : targets;
+}
