@@ -1,7 +1,7 @@
 // Puts the server together, keeps its background work going, and takes it down in order.
 import type { AddressInfo } from "node:net";
 import { acceptBacklog } from "@tulle/listening";
-import { MetricRegistry, openTracer } from "@tulle/telemetry";
+import { MetricRegistry, openMetricExporter, openTracer, ProcessMetrics } from "@tulle/telemetry";
 import type { Logger } from "@tulle/telemetry";
 import type { FastifyInstance } from "fastify";
 import { AuditLog } from "./audit/audit-log.ts";
@@ -61,13 +61,16 @@ export async function openServer(options: ServerOptions): Promise<RunningServer>
   const database = options.database ?? (await openDatabase(config, { ...clock, onConnectionLost }));
   const registry = new MetricRegistry();
   const metrics = serverMetrics(registry);
-  const tracer = openTracer({
+  const telemetry = {
     environment: options.environment ?? {},
     serviceName: "authorization-server",
     version: productVersion,
     metrics: registry,
     log,
-  });
+  };
+  const tracer = openTracer(telemetry);
+  const process = new ProcessMetrics(registry);
+  const exporter = openMetricExporter({ ...telemetry, refresh: () => process.refresh() });
   await rememberIssuer(database, config.issuer, log);
   const encryptionKey = makeKeyEncryptionKey(config);
   const keys = new KeyRing(database, {
@@ -116,6 +119,7 @@ export async function openServer(options: ServerOptions): Promise<RunningServer>
       await courier.close();
       await audit.flush();
       await tracer?.close();
+      await exporter?.close();
       await database.close();
     },
   };

@@ -5,7 +5,7 @@ import { descriptorLimit, DescriptorReserve } from "@tulle/listening";
 import { type Finding, type Store } from "@tulle/config";
 import { apiSocketName, endpoints } from "@tulle/config/api";
 import { makeSocketPath } from "@tulle/identity/own";
-import { type Logger, Logging, MetricRegistry, ProcessMetrics, openTracer } from "@tulle/telemetry";
+import { type Logger, Logging, MetricRegistry, ProcessMetrics, openMetricExporter, openTracer } from "@tulle/telemetry";
 import { readOrMakeToken } from "./api/api-token.ts";
 import { changeRoutes } from "./api/change-routes.ts";
 import { debugRoutes } from "./api/debug-routes.ts";
@@ -76,7 +76,8 @@ export async function runControlPlane(options: ControlPlaneOptions): Promise<Run
   try {
     const metrics = new MetricRegistry();
     const { environment = {} } = options;
-    const tracer = openTracer({ environment, serviceName: "control-plane", version, metrics, log });
+    const names = { environment, serviceName: "control-plane", version };
+    const tracer = openTracer({ ...names, metrics, log });
     // Last of all: what ends is told, too.
     open.defer(() => tracer?.close());
     const { keys, providers, changes, rollouts } = await openKept(options, log, open);
@@ -102,6 +103,8 @@ export async function runControlPlane(options: ControlPlaneOptions): Promise<Run
     const { maxResources } = options;
     const resources = resourceRoutes({ ...stages, store, metrics: counted, maxResources });
     const measure = measuring(metrics, stages);
+    const exporter = openMetricExporter({ ...names, metrics, refresh: measure, log });
+    open.defer(() => exporter?.close());
     const debug = debugRoutes({ ...stages, store, metrics, measure, instanceId, version });
     const socketPath = makeSocketPath(state.path, apiSocketName);
     const http = await serveHttpApi({

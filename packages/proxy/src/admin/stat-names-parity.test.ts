@@ -139,6 +139,8 @@ type Difference = readonly [names: RegExp, why: string];
 
 const notBuilt = "not built";
 const needsNone = "there is nothing of the kind here";
+const notConfigurable = "needs a field that is refused, or warned of";
+const alwaysZero = "Envoy has it, and adds nothing to it";
 
 /** What Envoy has alone. */
 const missing: readonly Difference[] = [
@@ -148,12 +150,8 @@ const missing: readonly Difference[] = [
     /\.worker_0\.|\.main_thread\.|^(server|main_thread|workers)\..*watchdog|workers_(started|pinned)/,
     "one thread, without a watchdog",
   ],
-  [/^listener_manager\.(listener_(create|in_place|stopped)|total_(filter_chains|listeners)_draining)/, notBuilt],
-  [/^cluster_manager\.(cluster_updated|update_|warming)/, notBuilt],
   [/^thread_local_cluster_manager\./, needsNone],
   [/^runtime\./, "no runtime layers"],
-  [/^(filesystem|envoy\.overload_actions|overload\.refresh)/, notBuilt],
-  [/^server\./, notBuilt],
   [/\.(external|retry)\.upstream_rq_/, "the same answers once more, by who asked and of the first tries"],
   [/\.circuit_breakers\.(high|default\.cx_pool_open)/, "one priority, and as many pools as there are hosts"],
   [/\.lb_|\.max_host_weight$|\.default\.total_match_count$/, "not counted by the load balancer"],
@@ -165,24 +163,36 @@ const missing: readonly Difference[] = [
     /^cluster\.[^.]+\.(assignment_|update_|version$|warming_state$|bind_errors$)/,
     "of clusters with a subscription alone",
   ],
-  [/(^|\.)http1\./, notBuilt],
   [
-    /http2\.(cookie|header_|headers_cb|metadata|nghttp2|oghttp2|deferred|dropped|requests_rejected|outbound_(control_)?frames|pending|stream|tx_flush)/,
-    notBuilt,
+    /^cluster\.[^.]+\.upstream_(cx_(connect|length)_ms|rq_per_cx)$/,
+    "made with the first connection that came up, or ended",
   ],
-  [/^cluster\.[^.]+\.upstream_cx_(connect|length)_ms$/, "made with the first connection that came up, or ended"],
-  [/\.upstream_cx_(connect_with|destroy_|http3|pool_overflow|preconnect|.x_bytes_buffered)/, notBuilt],
-  [/\.upstream_(flow_control|internal_redirect|queue|http3)/, notBuilt],
+  // Headers with underscores are let pass, METADATA is refused, HTTP/1.1 answers nobody floods with.
+  [/(^|\.)http1\./, notConfigurable],
   [
-    /\.(upstream_rq_(0rtt|cancelled|maintenance|pending_failure|per_cx|retry_backoff|rx_reset_no)|retry_or_shadow)/,
-    notBuilt,
+    /underscores|\.rq_overload_local_reply$|rejected_via_ip_detection|_maintenance_mode$|retry_backoff_ratelimited/,
+    notConfigurable,
   ],
-  [/^http\.[^.]+\.(downstream_cx_|downstream_flow_control_|passthrough_|tracing\.|rs_too_large)/, notBuilt],
-  [/^http\.[^.]+\.(downstream_rq_|rq_(overload|redirect|reset))/, notBuilt],
-  [/^tcp\.raw\./, notBuilt],
-  [/^listener\..*(extension_config|server_ssl_socket_factory|ocsp|ssl\.certificate)/, notBuilt],
-  [/^listener\.[^.]+\.(downstream_cx_|connections_accepted)/, notBuilt],
+  [/0_?rtt|early_data|_http3_|upstream_http3|http3_(active|total)/, "no HTTP/3, and no early data"],
+  [/internal_redirect|preconnect|pool_overflow|upstream_queue_overloaded/, notConfigurable],
+  [/\.rq_redirect$/, alwaysZero],
+  [/_cx_[rt]x_bytes_buffered$/, "a gauge that each read and each write would have to set"],
+  [/\.http2\.|^http2\./, "of the libraries nghttp2 and oghttp2, and of limits that are counted as header_overflow"],
+  [/^tcp\.raw\.(downstream_cx_(drain|overload)_close|route_delayed_total)$/, "connections of TCP are not ended so"],
+  [/^http\.[^.]+\.tracing\./, "made where something is traced"],
+  [/^http\.[^.]+\.rs_too_large$/, "no filter keeps whole answers"],
+  [/^listener\..*(extension_config_missing|ocsp|connections_accepted_per|cx_overflow)/, needsNone],
   [/\.ssl\.(ciphers|curves)\./, "what the two TLS libraries settle on; a server of Node is not told the curve"],
+  [
+    /^server\.(debug_assertion|envoy_bug|envoy_notif|hot_restart|parent_conn|seconds_until_first_ocsp|stats_recent|wip_protos|version)/,
+    "of Envoy's build, its hot restart and its symbol table; OCSP",
+  ],
+  [/^cluster_manager\.(cluster_updated|update_|warming)/, notBuilt],
+  [/^(filesystem|envoy\.overload_actions|overload\.refresh)/, notBuilt],
+  [/^server\./, notBuilt],
+  [/^listener_manager\./, notBuilt],
+  [/_reset_no_error$|\.rq_reset_after_downstream|delayed_close_timeout$/, notBuilt],
+  [/^listener\..*(server_ssl_socket_factory|ssl\.certificate)/, notBuilt],
 ];
 
 /** What this proxy has alone. */

@@ -10,13 +10,13 @@ const maxCodes = 64;
 export class AnswerStats {
   readonly #metrics: MetricRegistry;
   readonly #scope: StatScope;
-  /** From 1xx to 5xx. */
-  readonly #byClass: readonly (Counter | undefined)[];
+  /** From 1xx, which few have, to 5xx. */
+  readonly #byClass: (Counter | undefined)[];
   readonly #byCode = new Map<number, Counter>();
   #completed: Counter | undefined = undefined;
   #timeMs: Histogram | undefined = undefined;
 
-  constructor(metrics: MetricRegistry, scope: StatScope, byClass: readonly (Counter | undefined)[]) {
+  constructor(metrics: MetricRegistry, scope: StatScope, byClass: (Counter | undefined)[]) {
     this.#byClass = byClass;
     this.#metrics = metrics;
     this.#scope = scope;
@@ -25,7 +25,8 @@ export class AnswerStats {
   onAnswer(status: number): void {
     this.#completed ??= this.#counter("upstream_rq_completed");
     this.#completed.increment();
-    this.#byClass[Math.min(5, Math.floor(status / 100)) - 1]?.increment();
+    const index = Math.min(5, Math.floor(status / 100)) - 1;
+    (this.#byClass[index] ??= this.#counter(`upstream_rq_${index + 1}xx`)).increment();
     let ofCode = this.#byCode.get(status);
     if (ofCode === undefined) {
       if (this.#byCode.size >= maxCodes) return;

@@ -37,6 +37,8 @@ export interface ClientCodecOwner {
   onStreamEnd(reusable: boolean): void;
   /** The host takes no further streams, and why (RFC 9113 §7). */
   onGoAway?(errorCode: number): void;
+  /** The host has said with its answer that the connection ends behind it; HTTP/2 has GOAWAY for that. */
+  onLastResponse?(): void;
   /** The host broke the protocol, or flooded: what it did. The connection closes. */
   onConnectionFailure?(what: string): void;
   /** The host answers no pings. The connection closes. */

@@ -4,18 +4,9 @@ import type { HttpConnectionManagerConfig } from "./http-connection-manager-conf
 import type { LocalReply } from "../http/filter.ts";
 import { HeaderMap } from "../http/header-map.ts";
 import type { RequestHead } from "../http/message.ts";
+import type { StreamInfo } from "../http/stream-info.ts";
 import type { RouteMatch } from "../route/route-table.ts";
 import { normalizeRequestPath } from "./path-normalization.ts";
-
-/** Whether the client may change the protocol. Without a route, or where that answers, there is nothing to upgrade. */
-export function mayUpgrade(
-  protocol: string,
-  action: RouteMatch["action"] | undefined,
-  { upgradeTypes }: HttpConnectionManagerConfig,
-): boolean {
-  if (action?.type !== "forward") return true;
-  return action.upgrades?.get(protocol)?.enabled ?? upgradeTypes.has(protocol);
-}
 
 /** The answer to a request that goes no further. */
 export interface Refusal extends LocalReply {
@@ -49,4 +40,21 @@ export function admitRequest(head: RequestHead, config: HttpConnectionManagerCon
   }
   head.path = outcome.path;
   return undefined;
+}
+
+/** Whether the connection may go on with that protocol; the route's word goes before the connection manager's. */
+export function admitUpgrade(
+  protocol: string,
+  match: RouteMatch | undefined,
+  info: StreamInfo,
+  { upgradeTypes, stats }: HttpConnectionManagerConfig,
+): boolean {
+  // Without a route, or where the route itself answers, there is nothing to upgrade.
+  const action = match?.action;
+  if (action?.type !== "forward") return true;
+  info.isUpgrade = action.upgrades?.get(protocol)?.enabled ?? upgradeTypes.has(protocol);
+  if (!info.isUpgrade) return false;
+  stats.downstreamUpgrades.increment();
+  stats.downstreamUpgradesActive.add(1);
+  return true;
 }

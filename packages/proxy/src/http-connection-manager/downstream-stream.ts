@@ -2,7 +2,7 @@
 // through them, and tells observers what happens (Envoy: `ConnectionManagerImpl::ActiveStream`).
 import type { Counter, Logger } from "@tulle/telemetry";
 import type { HttpProtocolError, RequestReceiver, ResponseSender, StreamResetReason } from "../codec/stream-codec.ts";
-import { admitRequest, mayUpgrade, overloaded, type Refusal } from "./admit-request.ts";
+import { admitRequest, admitUpgrade, overloaded, type Refusal } from "./admit-request.ts";
 import { downstreamReset } from "./downstream-reset.ts";
 import type { LocalReply } from "../http/filter.ts";
 import { HeaderMap } from "../http/header-map.ts";
@@ -62,7 +62,7 @@ export class DownstreamStream implements FilteredStream, RequestReceiver {
     this.#config = config;
     this.#sender = sender;
     this.dataPath = dataPath;
-    this.#filters = new FilterRunner(this, config.filterChain, sender);
+    this.#filters = new FilterRunner(this, config.filterChain);
     const nowMs = dataPath.turn.nowMs;
     this.#lastActivityMs = nowMs;
     this.#idleTimeoutMs = config.streamIdleTimeoutMs;
@@ -115,7 +115,7 @@ export class DownstreamStream implements FilteredStream, RequestReceiver {
     for (const observer of config.observers.route) observer.onRoute(this.info);
     if (this.#idleTimeoutMs > 0) this.#connection.watchIdle(this, this.#idleTimeoutMs);
     this.#armDurationTimer();
-    if (head.upgrade !== undefined && !mayUpgrade(head.upgrade, this.routeMatch?.action, config)) {
+    if (head.upgrade !== undefined && !admitUpgrade(head.upgrade, this.routeMatch, this.info, config)) {
       this.sendLocalReply({ status: 403, body: "", details: "upgrade_failed" });
       return;
     }
@@ -198,7 +198,7 @@ export class DownstreamStream implements FilteredStream, RequestReceiver {
 
   onDownstreamReset(reason: StreamResetReason): void {
     if (this.isOver) return;
-    this.#config.stats.downstreamRequestsRemoteReset.increment();
+    this.#connection.onStreamCut(reason);
     const { flag, details } = downstreamReset(reason);
     this.info.responseFlags |= responseFlags[flag].bit;
     this.info.responseCodeDetails = details;
@@ -269,6 +269,7 @@ export class DownstreamStream implements FilteredStream, RequestReceiver {
     const { info } = this;
     const config = this.#config;
     mutateResponseHeaders(response, this.request, config, this.dataPath.clock);
+    if (!this.#requestEnded) config.stats.downstreamResponsesBeforeRequestEnd.increment();
     this.#responseState = "started";
     this.#lastActivityMs = this.dataPath.turn.nowMs;
     info.responseStartedMs = this.#lastActivityMs;
@@ -277,7 +278,7 @@ export class DownstreamStream implements FilteredStream, RequestReceiver {
     for (const observer of config.observers.response) observer.onResponse(info, response);
     if (!this.#connection.isDraining && this.dataPath.overload.endsConnection(this.dataPath.random)) {
       config.stats.downstreamConnectionsOverloadDisableKeepalive.increment();
-      this.#connection.drain();
+      this.#connection.endWithNextAnswer();
     }
     if (this.dataPath.httpLog.debugEnabled)
       logResponse(this.dataPath.httpLog, this.#connection.info.id, info, endStream);
@@ -332,10 +333,12 @@ export class DownstreamStream implements FilteredStream, RequestReceiver {
   }
 
   pauseRequest(): void {
+    this.#config.stats.downstreamPausedReading.increment();
     this.#sender.pauseRequest();
   }
 
   resumeRequest(): void {
+    this.#config.stats.downstreamResumedReading.increment();
     this.#sender.resumeRequest();
   }
 
@@ -383,6 +386,7 @@ export class DownstreamStream implements FilteredStream, RequestReceiver {
     if (this.#durationTimer !== undefined) dataPath.timers.disarm(this.#durationTimer);
     const { nowMs } = dataPath.turn;
     if (isWhole) info.responseEndedMs = nowMs;
+    if (!isWhole || !this.#requestEnded) this.#config.stats.downstreamRequestsRemoteReset.increment();
     info.durationMs = nowMs - info.startMonotonicMs;
     this.#filters.complete();
   }

@@ -2,7 +2,6 @@
 // routes that name it, from beginning to end, and no others.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { ResponseSender } from "../codec/stream-codec.ts";
 import { enablementKey } from "../filters/http/enablement-key.ts";
 import type { FilterStatus, HttpFilter } from "../http/filter.ts";
 import { HeaderMap } from "../http/header-map.ts";
@@ -39,7 +38,6 @@ function streamWith(config: readonly [string, unknown][]): FilteredStream {
   } as unknown as FilteredStream;
 }
 
-const sender = {} as ResponseSender;
 const bytes = Buffer.alloc(1);
 
 function everything(runner: FilterRunner): void {
@@ -70,7 +68,7 @@ for (const { name, config, sees } of enablements) {
       if (!hasHeadHook) delete filter.onRequestHead;
       const chain = new HttpFilterChain([{ filter, enablementKey: enablementKey("a") }]);
       const stream = streamWith(config);
-      const runner = new FilterRunner(stream, chain, sender);
+      const runner = new FilterRunner(stream, chain);
       runner.requestHead(false);
       // What happens to the route later changes nothing.
       (stream as { routeMatch: unknown }).routeMatch = undefined;
@@ -85,7 +83,7 @@ for (const { name, config, sees } of enablements) {
 test("a request passes from the first filter to the last, a response from the last to the first", () => {
   const seen: string[] = [];
   const filters = ["a", "b"].map((name) => ({ filter: talking(name, seen), enablementKey: undefined }));
-  const runner = new FilterRunner(streamWith([]), new HttpFilterChain(filters), sender);
+  const runner = new FilterRunner(streamWith([]), new HttpFilterChain(filters));
   runner.requestHead(false);
   everything(runner);
   assert.deepEqual(seen.slice(0, 8), [
@@ -110,7 +108,7 @@ test("who stops a request hears of what waits, and nobody behind him hears anyth
   const seen: string[] = [];
   const filters = [talking("a", seen), talking("b", seen, "stop"), talking("c", seen)];
   const chain = new HttpFilterChain(filters.map((filter) => ({ filter, enablementKey: undefined })));
-  const runner = new FilterRunner(streamWith([]), chain, sender);
+  const runner = new FilterRunner(streamWith([]), chain);
   runner.requestHead(false);
   runner.requestData(bytes, false);
   runner.requestTrailers(new HeaderMap());
@@ -128,7 +126,7 @@ test("a request that was answered early goes on with nobody", () => {
   const seen: string[] = [];
   const filters = [talking("a", seen, "stop"), talking("b", seen)];
   const chain = new HttpFilterChain(filters.map((filter) => ({ filter, enablementKey: undefined })));
-  const runner = new FilterRunner(streamWith([]), chain, sender);
+  const runner = new FilterRunner(streamWith([]), chain);
   runner.requestHead(true);
   runner.dropRequest();
   runner.continueRequest();
@@ -137,7 +135,7 @@ test("a request that was answered early goes on with nobody", () => {
 
 function runnerOf(filters: readonly HttpFilter[]): FilterRunner {
   const chain = new HttpFilterChain(filters.map((filter) => ({ filter, enablementKey: undefined })));
-  return new FilterRunner(streamWith([]), chain, sender);
+  return new FilterRunner(streamWith([]), chain);
 }
 
 test("what a filter returns goes on in the chunk's place, and nothing in the place of nothing", () => {

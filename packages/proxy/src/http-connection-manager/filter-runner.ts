@@ -3,7 +3,6 @@
 import type { HttpStream } from "../http/filter.ts";
 import type { HeaderMap } from "../http/header-map.ts";
 import type { ResponseHead } from "../http/message.ts";
-import type { ResponseSender } from "../codec/stream-codec.ts";
 import type { HttpFilterChain, PlacedFilter } from "./filter-chain.ts";
 import { HeldRequest } from "./held-request.ts";
 
@@ -15,7 +14,6 @@ export interface FilteredStream extends HttpStream {
 export class FilterRunner {
   readonly #stream: FilteredStream;
   readonly #chain: HttpFilterChain;
-  readonly #sender: ResponseSender;
   #headEndsRequest = false;
   #requestEnded = false;
   /** Of those that are asked about request heads: so many have been. */
@@ -28,10 +26,9 @@ export class FilterRunner {
   /** By index, of filters that routes switch on: whether this stream's has. */
   #enabled: boolean[] | undefined = undefined;
 
-  constructor(stream: FilteredStream, chain: HttpFilterChain, sender: ResponseSender) {
+  constructor(stream: FilteredStream, chain: HttpFilterChain) {
     this.#stream = stream;
     this.#chain = chain;
-    this.#sender = sender;
   }
 
   requestHead(endStream: boolean): void {
@@ -200,7 +197,7 @@ export class FilterRunner {
   }
 
   #hold(): HeldRequest {
-    return (this.#held ??= new HeldRequest(this.#sender));
+    return (this.#held ??= new HeldRequest(this.#stream));
   }
 
   #tellHolder(endStream: boolean): void {

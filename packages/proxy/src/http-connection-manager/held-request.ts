@@ -1,11 +1,11 @@
 // What has come of a request behind its head while a filter holds it, under a limit above which the client is paused.
 // Made when there is something to keep, as few requests ever wait.
-import type { ResponseSender } from "../codec/stream-codec.ts";
+import type { HttpStream } from "../http/filter.ts";
 import { BodyBlocks } from "../http/body-blocks.ts";
 import type { HeaderMap } from "../http/header-map.ts";
 
 export class HeldRequest {
-  readonly #sender: ResponseSender;
+  readonly #client: Pick<HttpStream, "pauseRequest" | "resumeRequest">;
   /** Undefined: nothing has come, not even the request's end. */
   #body: BodyBlocks | undefined = undefined;
   /** What a filter that looks at the body has asked for. */
@@ -13,8 +13,8 @@ export class HeldRequest {
   #isPaused = false;
   trailers: HeaderMap | undefined = undefined;
 
-  constructor(sender: ResponseSender) {
-    this.#sender = sender;
+  constructor(client: Pick<HttpStream, "pauseRequest" | "resumeRequest">) {
+    this.#client = client;
   }
 
   get chunks(): readonly Buffer[] {
@@ -43,7 +43,7 @@ export class HeldRequest {
   pauseClientAbove(limitBytes: number): void {
     if (this.#isPaused || this.bytes <= Math.max(limitBytes, this.#raisedLimitBytes)) return;
     this.#isPaused = true;
-    this.#sender.pauseRequest();
+    this.#client.pauseRequest();
   }
 
   /** Hands out what has come, to be kept no longer; undefined when nothing has. */
@@ -51,7 +51,7 @@ export class HeldRequest {
     const chunks = this.#body?.all;
     if (chunks === undefined) return undefined;
     this.#body = undefined;
-    if (this.#isPaused) this.#sender.resumeRequest();
+    if (this.#isPaused) this.#client.resumeRequest();
     this.#isPaused = false;
     return chunks;
   }

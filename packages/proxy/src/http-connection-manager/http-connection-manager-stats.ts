@@ -12,6 +12,15 @@ import {
 const counters = {
   downstreamConnectionsTotal: "downstream_cx_total",
   downstreamConnectionsDestroyed: "downstream_cx_destroy",
+  /** By us, and by the client; and of both those with a request that was not answered. */
+  downstreamConnectionsDestroyedLocal: "downstream_cx_destroy_local",
+  downstreamConnectionsDestroyedRemote: "downstream_cx_destroy_remote",
+  downstreamConnectionsDestroyedActive: "downstream_cx_destroy_active_rq",
+  downstreamConnectionsDestroyedLocalActive: "downstream_cx_destroy_local_active_rq",
+  downstreamConnectionsDestroyedRemoteActive: "downstream_cx_destroy_remote_active_rq",
+  /** Told to end, as their listener or filter chain is going. */
+  downstreamConnectionsDrained: "downstream_cx_drain_close",
+  downstreamUpgrades: "downstream_cx_upgrades_total",
   downstreamConnectionsHttp1: "downstream_cx_http1_total",
   downstreamConnectionsHttp2: "downstream_cx_http2_total",
   downstreamConnectionsTls: "downstream_cx_ssl_total",
@@ -24,6 +33,12 @@ const counters = {
   downstreamRequests3xx: "downstream_rq_3xx",
   downstreamRequests4xx: "downstream_rq_4xx",
   downstreamRequests5xx: "downstream_rq_5xx",
+  /** Of these the head was sent before the request had come to its end. */
+  downstreamResponsesBeforeRequestEnd: "downstream_rq_response_before_rq_complete",
+  /** The client was not read from, as somebody behind us was slow. */
+  downstreamPausedReading: "downstream_flow_control_paused_reading_total",
+  downstreamResumedReading: "downstream_flow_control_resumed_reading_total",
+  downstreamTooManyResets: "downstream_rq_too_many_premature_resets",
   downstreamProtocolErrors: "downstream_cx_protocol_error",
   /** Connections that reached a limit of theirs. */
   downstreamConnectionsIdleTimeout: "downstream_cx_idle_timeout",
@@ -43,12 +58,28 @@ const counters = {
   downstreamBytesSent: "downstream_cx_tx_bytes_total",
 } as const;
 
+/** Of requests that went no further, by the `%RESPONSE_CODE_DETAILS%` of their answer. */
+const refusals = {
+  absolute_path_rejected: "downstream_rq_non_relative_path",
+  path_normalization_failed: "downstream_rq_failed_path_normalization",
+  path_normalization_redirected: "downstream_rq_redirected_with_normalized_path",
+  request_payload_too_large: "downstream_rq_too_large",
+  upgrade_failed: "downstream_rq_ws_on_non_ws_route",
+} as const;
+
 const gauges = {
   downstreamConnectionsActive: "downstream_cx_active",
+  downstreamConnectionsHttp1Active: "downstream_cx_http1_active",
+  downstreamConnectionsHttp2Active: "downstream_cx_http2_active",
+  downstreamConnectionsTlsActive: "downstream_cx_ssl_active",
+  downstreamUpgradesActive: "downstream_cx_upgrades_active",
+  /** At the end of their life, and waiting for one more request. */
+  downstreamConnectionsHttp1Ending: "downstream_cx_http1_soft_drain",
   downstreamRequestsActive: "downstream_rq_active",
 } as const;
 
 export interface HttpConnectionManagerStats extends Counters<typeof counters>, Gauges<typeof gauges> {
+  readonly refusals: Counters<typeof refusals>;
   readonly downstreamRequestTimeMs: Histogram;
   readonly downstreamConnectionLengthMs: Histogram;
 }
@@ -89,6 +120,7 @@ export function makeHttpConnectionManagerStats(
   return {
     ...counterGroup(metrics, scope, counters),
     ...gaugeGroup(metrics, scope, gauges),
+    refusals: counterGroup(metrics, scope, refusals),
     downstreamRequestTimeMs: metrics.histogram(statDescription(scope, "downstream_rq_time")),
     downstreamConnectionLengthMs: metrics.histogram(statDescription(scope, "downstream_cx_length_ms")),
   };

@@ -1,9 +1,11 @@
 // The connection manager of one downstream connection: makes a stream for each request of its codec, with the
 // configuration that was current when the connection was accepted (Envoy: `ConnectionManagerImpl`).
+import type { Socket } from "node:net";
+import type { Gauge } from "@tulle/telemetry";
 import { isMisdirected } from "./misdirected.ts";
 import { openServerCodec } from "../codec/open-server-codec.ts";
 import type { ServerCodec, ServerCodecOwner } from "../codec/server-codec.ts";
-import type { HttpProtocolError, RequestReceiver, ResponseSender } from "../codec/stream-codec.ts";
+import type { HttpProtocolError, RequestReceiver, ResponseSender, StreamResetReason } from "../codec/stream-codec.ts";
 import { currentClientCert } from "./forwarded-client-cert.ts";
 import { responseFlags } from "../http/response-flags.ts";
 import type { HttpConnectionManagerConfig } from "./http-connection-manager-config.ts";
@@ -12,6 +14,7 @@ import type { DataPath } from "../worker/data-path.ts";
 import type { Protocol } from "../http/message.ts";
 import type { DownstreamConnection, DownstreamConnectionOptions } from "../listener/downstream-connection.ts";
 import { DownstreamStream } from "./downstream-stream.ts";
+import { closedByPeer } from "../worker/closed-by-peer.ts";
 import { CallbackTimer } from "../worker/timer-wheel.ts";
 
 export class HttpConnection implements DownstreamConnection, ServerCodecOwner {
@@ -25,7 +28,13 @@ export class HttpConnection implements DownstreamConnection, ServerCodecOwner {
   /** The codec takes no further requests. */
   isDraining = false;
   #servedAuthority: string | undefined = undefined;
+  readonly #socket: Socket;
   readonly #codec: ServerCodec;
+  /** What it is counted as, once it has begun to speak. */
+  #protocolActive: Gauge | undefined = undefined;
+  /** A stream ended with it. */
+  #hasCutStream = false;
+  #isEndingSoftly = false;
   readonly #onClosed: (connection: HttpConnection) => void;
   /** The streams whose idle time-outs run; HTTP/1.1 has one at a time. */
   readonly #watched: DownstreamStream[] = [];
@@ -41,6 +50,7 @@ export class HttpConnection implements DownstreamConnection, ServerCodecOwner {
   constructor(config: HttpConnectionManagerConfig, options: DownstreamConnectionOptions) {
     const { dataPath } = options;
     const socket = options.openSocket((chunk) => this.#codec.onData(chunk));
+    this.#socket = socket;
     this.info = options.info;
     this.config = config;
     this.dataPath = dataPath;
@@ -50,7 +60,10 @@ export class HttpConnection implements DownstreamConnection, ServerCodecOwner {
     this.#onClosed = options.onClosed;
     config.stats.downstreamConnectionsTotal.increment();
     config.stats.downstreamConnectionsActive.add(1);
-    if (options.info.tls !== undefined) config.stats.downstreamConnectionsTls.increment();
+    if (options.info.tls !== undefined) {
+      config.stats.downstreamConnectionsTls.increment();
+      config.stats.downstreamConnectionsTlsActive.add(1);
+    }
     this.#openedAtMs = dataPath.turn.nowMs;
     this.#codec = openServerCodec(
       this.#protocolOf(options.info.tls?.applicationProtocol),
@@ -90,6 +103,7 @@ export class HttpConnection implements DownstreamConnection, ServerCodecOwner {
     this.dataPath.httpLog.debug("protocol error", { connection: this.info.id, details: what });
     this.info.responseFlags |= responseFlags.DPE.bit;
     this.config.stats.downstreamProtocolErrors.increment();
+    if (what === "inbound_reset_flood") this.config.stats.downstreamTooManyResets.increment();
   }
 
   /** Whether a request for that host was to go to another server; asked anew only for another host. */
@@ -105,9 +119,15 @@ export class HttpConnection implements DownstreamConnection, ServerCodecOwner {
   }
 
   /**
-   * Its configuration has been replaced, its listener is going, or there is too much to do: no further requests on it.
+   * Its configuration has been replaced, or its listener is going: no further requests on it.
    */
   drain(): void {
+    if (!this.isDraining) this.config.stats.downstreamConnectionsDrained.increment();
+    this.endWithNextAnswer();
+  }
+
+  /** No further requests on it, for a reason of its own. */
+  endWithNextAnswer(): void {
     this.isDraining = true;
     this.#codec.drain();
   }
@@ -161,30 +181,40 @@ export class HttpConnection implements DownstreamConnection, ServerCodecOwner {
       return;
     }
     if (this.isDraining) return;
-    this.drain();
-    if (config.endsConnectionsSafely) return;
+    this.endWithNextAnswer();
+    if (config.endsConnectionsSafely) {
+      this.#isEndingSoftly = this.protocol !== "HTTP/2";
+      if (this.#isEndingSoftly) config.stats.downstreamConnectionsHttp1Ending.add(1);
+      return;
+    }
     this.#drainTimer = new CallbackTimer(() => this.#codec.closeWhenAnswered());
     dataPath.timers.arm(this.#drainTimer, config.drainTimeoutMs, dataPath.turn.nowMs);
   }
 
   newStream(sender: ResponseSender): RequestReceiver {
     this.#requestCount += 1;
-    this.#countProtocol();
+    this.#countRequest();
     if (this.#requestCount === this.config.maxRequestsPerConnection) {
       this.config.stats.downstreamConnectionsMaxRequests.increment();
-      this.drain();
+      this.endWithNextAnswer();
     }
     return new DownstreamStream(this, sender);
   }
 
   onConnectionError(sender: ResponseSender, error: HttpProtocolError): void {
     this.dataPath.httpLog.debug("protocol error", { connection: this.info.id, details: error.details });
+    this.#countRequest();
     if (error.status !== 408) this.info.responseFlags |= responseFlags.DPE.bit;
     new DownstreamStream(this, sender).onConnectionError(error);
   }
 
   onConnectionIdle(): void {
     this.config.stats.downstreamConnectionsIdleTimeout.increment();
+  }
+
+  /** The client got no answer, or half of one. */
+  onStreamCut(reason: StreamResetReason): void {
+    this.#hasCutStream ||= reason === "connection_termination" || reason === "connection_timeout";
   }
 
   onStreamEnd(): void {
@@ -201,8 +231,8 @@ export class HttpConnection implements DownstreamConnection, ServerCodecOwner {
     this.dataPath.timers.disarm(this.#idleTimer);
     this.dataPath.timers.disarm(this.#durationTimer);
     if (this.#drainTimer !== undefined) this.dataPath.timers.disarm(this.#drainTimer);
-    this.config.stats.downstreamConnectionsActive.add(-1);
-    this.config.stats.downstreamConnectionsDestroyed.increment();
+    if (this.#countedReceived > 0) this.#countProtocol();
+    this.#countEnd(closedByPeer(this.#socket));
     this.config.stats.downstreamConnectionLengthMs.record(this.dataPath.turn.nowMs - this.#openedAtMs);
     if (this.dataPath.connectionLog.debugEnabled) {
       this.dataPath.connectionLog.debug("closed", { connection: this.info.id });
@@ -210,12 +240,33 @@ export class HttpConnection implements DownstreamConnection, ServerCodecOwner {
     this.#onClosed(this);
   }
 
+  #countRequest(): void {
+    const { stats } = this.config;
+    (this.protocol === "HTTP/2" ? stats.downstreamRequestsHttp2 : stats.downstreamRequestsHttp1).increment();
+    this.#countProtocol();
+  }
+
   #countProtocol(): void {
+    if (this.#protocolActive !== undefined) return;
     const { stats } = this.config;
     const isHttp2 = this.protocol === "HTTP/2";
-    (isHttp2 ? stats.downstreamRequestsHttp2 : stats.downstreamRequestsHttp1).increment();
-    if (this.#requestCount > 1) return;
     (isHttp2 ? stats.downstreamConnectionsHttp2 : stats.downstreamConnectionsHttp1).increment();
+    this.#protocolActive = isHttp2 ? stats.downstreamConnectionsHttp2Active : stats.downstreamConnectionsHttp1Active;
+    this.#protocolActive.add(1);
+  }
+
+  #countEnd(byPeer: boolean): void {
+    const { stats } = this.config;
+    stats.downstreamConnectionsActive.add(-1);
+    this.#protocolActive?.add(-1);
+    if (this.info.tls !== undefined) stats.downstreamConnectionsTlsActive.add(-1);
+    if (this.#isEndingSoftly) stats.downstreamConnectionsHttp1Ending.add(-1);
+    stats.downstreamConnectionsDestroyed.increment();
+    (byPeer ? stats.downstreamConnectionsDestroyedRemote : stats.downstreamConnectionsDestroyedLocal).increment();
+    if (!this.#hasCutStream) return;
+    stats.downstreamConnectionsDestroyedActive.increment();
+    const { downstreamConnectionsDestroyedRemoteActive, downstreamConnectionsDestroyedLocalActive } = stats;
+    (byPeer ? downstreamConnectionsDestroyedRemoteActive : downstreamConnectionsDestroyedLocalActive).increment();
   }
 
   #countBytes(): void {

@@ -52,6 +52,8 @@ export class StreamInfo {
   isConnection = false;
   /** The same where no TCP proxy has passed it on: no id is made up for it. */
   isWithoutId = false;
+  /** A request to go on with another protocol, or as a tunnel, which its route allows. */
+  isUpgrade = false;
   /** Where there is no request: what the connection speaks, undefined = nobody here has looked. */
   connectionProtocol: Protocol | undefined = undefined;
   /** Envoy: `%ACCESS_LOG_TYPE%`. */

@@ -189,12 +189,15 @@ export class ActiveListener {
     const { stats } = listener;
     stats.connectionsTotal.increment();
     stats.connectionsActive.add(1);
+    const acceptedAtMs = this.#dataPath.turn.nowMs;
     const connection: RoutedConnection = {
       info,
       chain,
       bufferLimitBytes: listener.perConnectionBufferLimitBytes,
       ended: () => {
         stats.connectionsActive.add(-1);
+        stats.connectionsDestroyed.increment();
+        stats.connectionLengthMs.record(this.#dataPath.turn.nowMs - acceptedAtMs);
         log.end();
       },
     };

@@ -1,9 +1,10 @@
 // The series of a listener under Envoy's names: `listener.<address>.downstream_cx_total`.
-import type { MetricRegistry } from "@tulle/telemetry";
-import { type Counters, counterGroup, type Gauges, gaugeGroup } from "../stats/stat-description.ts";
+import type { Histogram, MetricRegistry } from "@tulle/telemetry";
+import { type Counters, counterGroup, type Gauges, gaugeGroup, statDescription } from "../stats/stat-description.ts";
 
 const counters = {
   connectionsTotal: "downstream_cx_total",
+  connectionsDestroyed: "downstream_cx_destroy",
   noFilterChainMatch: "no_filter_chain_match",
   /** Closed at once because there were too many of all listeners, or because of overload. */
   globalOverflow: "downstream_global_cx_overflow",
@@ -23,9 +24,15 @@ const gauges = {
   preConnectionsActive: "downstream_pre_cx_active",
 } as const;
 
-export type ListenerStats = Counters<typeof counters> & Gauges<typeof gauges>;
+export interface ListenerStats extends Counters<typeof counters>, Gauges<typeof gauges> {
+  readonly connectionLengthMs: Histogram;
+}
 
 export function makeListenerStats(metrics: MetricRegistry, name: string): ListenerStats {
   const scope = { root: "listener", name, label: "envoy_listener_address" };
-  return { ...counterGroup(metrics, scope, counters), ...gaugeGroup(metrics, scope, gauges) };
+  return {
+    ...counterGroup(metrics, scope, counters),
+    ...gaugeGroup(metrics, scope, gauges),
+    connectionLengthMs: metrics.histogram(statDescription(scope, "downstream_cx_length_ms")),
+  };
 }

@@ -53,7 +53,7 @@ const countedNames = [
   ...clusters.map((name) => ["cluster", `upstream_${name}`] as const),
   ["cluster", "http2.keepalive_timeout"] as const,
 ];
-/** Compared only where a row names it: Envoy counts streams that it ends itself, too. */
+/** Compared only where a row names it: each stream that is not whole counts. */
 const furtherName = "downstream_rq_rx_reset";
 
 const codeNames = new Map<number, string>(Object.entries(errorCodes).map(([name, code]) => [code, name]));

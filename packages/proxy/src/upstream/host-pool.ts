@@ -95,7 +95,9 @@ export class HostPool {
   cancel(waiter: PoolWaiter): void {
     const index = this.#waiters.findIndex((entry) => entry.waiter === waiter);
     if (index < 0) return;
-    countPendingRequest(this.#waiters[index]!.cluster, -1);
+    const { cluster } = this.#waiters[index]!;
+    countPendingRequest(cluster, -1);
+    cluster.stats.upstreamRequestsCancelled.increment();
     this.#waiters.splice(index, 1);
   }
 
@@ -184,6 +186,7 @@ export class HostPool {
     const failed = this.#waiters.splice(0);
     for (const { waiter, cluster } of failed) {
       countPendingRequest(cluster, -1);
+      cluster.stats.upstreamRequestsPendingFailed.increment();
       waiter.onConnectionFailure(reason, detail);
     }
   }

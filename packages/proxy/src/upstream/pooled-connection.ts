@@ -1,12 +1,14 @@
 // One connection of a host's pool: how it comes up, how many streams it takes, and when it ends. The codec carries the
 // streams.
+import type { Socket } from "node:net";
 import type { Cluster, UpstreamProtocol } from "../cluster/cluster.ts";
 import { type ClientCodec, type ClientCodecOwner, openClientCodec } from "../codec/client-codec.ts";
 import type { RequestSender, ResponseReceiver } from "../codec/stream-codec.ts";
 import type { TlsInfo } from "../tls/tls-info.ts";
 import type { DataPath } from "../worker/data-path.ts";
+import { closedByPeer } from "../worker/closed-by-peer.ts";
 import { CallbackTimer } from "../worker/timer-wheel.ts";
-import { countConnection } from "./cluster-load.ts";
+import { countConnection, countEnd } from "./cluster-load.ts";
 import { connectFailure, connectSocket, transportErrorText } from "./connect-socket.ts";
 import type { HostPool } from "./host-pool.ts";
 
@@ -45,6 +47,7 @@ export class PooledConnection implements ClientCodecOwner, UpstreamConnection {
   readonly #cluster: Cluster;
   readonly #dataPath: DataPath;
   readonly #timer = new CallbackTimer(() => this.#onTimer());
+  readonly #socket: Socket;
   readonly #codec: ClientCodec;
   #state: State = "connecting";
   tls: TlsInfo | undefined = undefined;
@@ -73,20 +76,21 @@ export class PooledConnection implements ClientCodecOwner, UpstreamConnection {
     countConnection(cluster, 1);
     pool.host.stats.connectionsTotal += 1;
     pool.host.stats.connectionsActive += 1;
+    this.#socket = connectSocket(
+      pool.host,
+      cluster,
+      dataPath,
+      (chunk) => this.#codec.onData(chunk),
+      {
+        serverName: pool.serverName,
+        verifiesServerName: pool.serverName !== undefined && cluster.autoServerName?.verifiesCertificate === true,
+        defaultProtocols: pool.protocol === "HTTP/2" ? http2Protocols : http1Protocols,
+      },
+      pool.transport,
+    );
     this.#codec = openClientCodec(
       pool.protocol,
-      connectSocket(
-        pool.host,
-        cluster,
-        dataPath,
-        (chunk) => this.#codec.onData(chunk),
-        {
-          serverName: pool.serverName,
-          verifiesServerName: pool.serverName !== undefined && cluster.autoServerName?.verifiesCertificate === true,
-          defaultProtocols: pool.protocol === "HTTP/2" ? http2Protocols : http1Protocols,
-        },
-        pool.transport,
-      ),
+      this.#socket,
       this,
       {
         http2: cluster.http2,
@@ -148,7 +152,7 @@ export class PooledConnection implements ClientCodecOwner, UpstreamConnection {
     this.#state = "open";
     this.#idleSinceMs = this.#dataPath.turn.nowMs;
     this.connectedMs = this.#idleSinceMs;
-    this.#cluster.stats.times.onConnected(this.connectedMs - this.connectStartedMs);
+    this.#cluster.stats.lives.onConnected(this.connectedMs - this.connectStartedMs);
     const { maxConnectionDurationMs } = this.#cluster;
     if (maxConnectionDurationMs > 0) this.#endsAtMs = this.#idleSinceMs + maxConnectionDurationMs;
     this.#armTimer(this.#idleSinceMs);
@@ -163,13 +167,21 @@ export class PooledConnection implements ClientCodecOwner, UpstreamConnection {
     this.#cluster.stats.upstreamConnectionsCloseNotify.increment();
   }
 
-  onStreamEnd(reusable: boolean): void {
+  onLastResponse(): void {
+    this.#cluster.stats.upstreamConnectionsCloseNotify.increment();
+  }
+
+  #countBytes(): void {
     const { stats } = this.#cluster;
     const { bytesSent, bytesReceived } = this.#codec;
     stats.upstreamBytesSent.add(bytesSent - this.#countedSent);
     stats.upstreamBytesReceived.add(bytesReceived - this.#countedReceived);
     this.#countedSent = bytesSent;
     this.#countedReceived = bytesReceived;
+  }
+
+  onStreamEnd(reusable: boolean): void {
+    this.#countBytes();
     this.#openStreams -= 1;
     if (!reusable) return;
     if (this.#openStreams === 0) {
@@ -185,10 +197,12 @@ export class PooledConnection implements ClientCodecOwner, UpstreamConnection {
   onClosed(error: NodeJS.ErrnoException | undefined): void {
     const before = this.#state;
     this.#state = "closed";
+    this.#countBytes();
     this.#dataPath.timers.disarm(this.#timer);
     countConnection(this.#cluster, -1);
-    this.#cluster.stats.upstreamConnectionsDestroyed.increment();
-    this.#cluster.stats.times.onClosed(this.#dataPath.turn.nowMs - this.connectStartedMs);
+    countEnd(this.#cluster.stats, closedByPeer(this.#socket), this.#openStreams > 0);
+    this.#cluster.stats.lives.onClosed(this.#dataPath.turn.nowMs - this.connectStartedMs);
+    if (this.#requestCount > 0) this.#cluster.stats.lives.onRequests(this.#requestCount);
     this.#pool.host.stats.connectionsActive -= 1;
     if (before === "connecting") this.#connectFailed(error);
     else this.#pool.onConnectionClosed(this);

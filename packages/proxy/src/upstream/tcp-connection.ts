@@ -1,6 +1,6 @@
 // One connection to a host whose bytes are passed on as they are: the far side of the TCP proxy and of a CONNECT that
 // ends here (Envoy: `TcpUpstream`, `Tcp::ConnPool`). Each side can be ended by itself.
-import { countConnection } from "./cluster-load.ts";
+import { countConnection, countEnd } from "./cluster-load.ts";
 import type { Socket } from "node:net";
 import { SocketOutput } from "../worker/socket-output.ts";
 import type { StreamResetReason } from "../codec/stream-codec.ts";
@@ -43,6 +43,8 @@ export class TcpConnection {
   /** The owner wants to hear no more. */
   #abandoned = false;
   #timedOut = false;
+  /** Each side ends by itself: the host did so last, or the connection broke. */
+  #isEndedByHost = false;
   #error: NodeJS.ErrnoException | undefined = undefined;
 
   constructor(host: Host, cluster: Cluster, owner: TcpConnectionOwner, dataPath: DataPath) {
@@ -61,9 +63,13 @@ export class TcpConnection {
       this.#tell(() => owner.onDrained()),
     );
     socket.on(readyEventOf(socket), (tls?: TlsInfo) => this.#onConnect(tls));
-    socket.on("end", () => this.#tell(() => owner.onEnd()));
+    socket.on("end", () => {
+      this.#isEndedByHost = socket.writableEnded;
+      this.#tell(() => owner.onEnd());
+    });
     socket.on("error", (error: NodeJS.ErrnoException) => {
       this.#error = error;
+      this.#isEndedByHost = true;
     });
     socket.on("close", () => this.#onClose());
     const { connectTimeoutMs } = cluster;
@@ -119,7 +125,7 @@ export class TcpConnection {
 
   #onConnect(tls: TlsInfo | undefined): void {
     this.#connected = true;
-    this.#cluster.stats.times.onConnected(this.#dataPath.clock.monotonicMs() - this.#startedMs);
+    this.#cluster.stats.lives.onConnected(this.#dataPath.clock.monotonicMs() - this.#startedMs);
     this.tls = tls;
     this.#dataPath.timers.disarm(this.#connectTimer);
     this.#tell(() => this.#owner.onConnected());
@@ -133,15 +139,19 @@ export class TcpConnection {
   #onClose(): void {
     const { stats } = this.#cluster;
     countConnection(this.#cluster, -1);
-    stats.upstreamConnectionsDestroyed.increment();
-    stats.times.onClosed(this.#dataPath.clock.monotonicMs() - this.#startedMs);
+    countEnd(stats, this.#isEndedByHost, this.#connected);
+    stats.lives.onClosed(this.#dataPath.clock.monotonicMs() - this.#startedMs);
     this.#host.stats.connectionsActive -= 1;
     this.#dataPath.timers.disarm(this.#connectTimer);
     if (this.#connected) {
       this.#tell(() => this.#owner.onClosed(this.#error !== undefined));
       return;
     }
-    if (this.#abandoned) return;
+    if (this.#abandoned) {
+      stats.upstreamRequestsCancelled.increment();
+      return;
+    }
+    stats.upstreamRequestsPendingFailed.increment();
     stats.upstreamConnectFailures.increment();
     this.#host.stats.connectFailures += 1;
     if (this.#timedOut) {

@@ -210,11 +210,7 @@ export class UpstreamAttempt extends TimerEntry implements PoolWaiter {
       this.#pool.acquire(this.#cluster, this);
       return;
     }
-    const { stats } = this.#cluster;
-    if (reason === "protocol_error") {
-      stats.upstreamProtocolErrors.increment();
-      stats.upstreamRequestLocalResets.increment();
-    } else stats.upstreamRequestRemoteResets.increment();
+    this.#countReset(reason);
     if (responded) this.#countGrpcEnd(undefined);
     else this.host.stats.requestsError += 1;
     this.#cluster.outlierDetection?.onNoResponse(this.host, "reset");
@@ -251,8 +247,18 @@ export class UpstreamAttempt extends TimerEntry implements PoolWaiter {
       return;
     }
     this.#finish();
-    this.#cluster.stats.upstreamRequestLocalResets.increment();
+    this.#countReset("local_reset");
     this.#sender!.resetStream("local_reset");
+  }
+
+  /** As Envoy's pools: HTTP/1.1 has no streams that could be reset. */
+  #countReset(reason: StreamResetReason): void {
+    const { stats } = this.#cluster;
+    if (reason === "protocol_error") stats.upstreamProtocolErrors.increment();
+    if (this.#pool?.protocol !== "HTTP/2") return;
+    if (reason === "connection_termination") stats.upstreamRequestsPendingFailed.increment();
+    else if (reason === "remote_reset") stats.upstreamRequestRemoteResets.increment();
+    else if (reason !== "remote_refused_stream_reset") stats.upstreamRequestLocalResets.increment();
   }
 
   #finish(): void {

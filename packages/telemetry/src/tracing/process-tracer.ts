@@ -3,7 +3,7 @@
 import { type Counter } from "../metric.ts";
 import { otlpEnvelope, writeAttribute, writeIntAttribute } from "../otlp/otlp-message.ts";
 import { ProtobufWriter } from "../otlp/protobuf-writer.ts";
-import { OtlpSender } from "./otlp-sender.ts";
+import { OtlpSender } from "../otlp/otlp-sender.ts";
 import { parseTraceParent, traceParentText } from "./trace-context.ts";
 import { newSpanId, newTraceId } from "./trace-ids.ts";
 import type { TracingSettings } from "./tracing-environment.ts";

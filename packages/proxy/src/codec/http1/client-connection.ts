@@ -256,6 +256,7 @@ export class Http1ClientConnection implements ClientCodec, RequestSender, BodySi
       return this.#receiver === receiver;
     }
     this.#keepAlive = framing.keepAlive;
+    if (!framing.keepAlive && framing.bodyBytes !== bodyTunnel) this.#owner.onLastResponse?.();
     switch (framing.bodyBytes) {
       case 0:
         this.#endResponse();

@@ -63,6 +63,11 @@ export function resetBeforeResponse(reason: StreamResetReason, detail: string, i
   };
 }
 
+export function countTimedOutTry({ stats }: Cluster, details: string): void {
+  if (details === "upstream_per_try_timeout") stats.upstreamRequestPerTryTimeouts.increment();
+  else stats.upstreamRequestPerTryIdleTimeouts.increment();
+}
+
 /** Answers for a host, which the cluster's counters show as an answer of its own (Envoy: `chargeUpstreamCode`). */
 export function answerInPlace(stream: HttpStream, cluster: Cluster, reply: LocalReply): void {
   cluster.stats.answers.onAnswer(reply.status);

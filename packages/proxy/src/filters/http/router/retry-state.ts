@@ -120,6 +120,7 @@ export class RetryState {
 
   /** Milliseconds until the next try: anything below an interval that doubles each time, so that clients spread out. */
   nextBackOffMs(): number {
+    this.#cluster.stats.upstreamRequestRetryBackOffs.increment();
     const intervalMs = this.#backOffMs;
     this.#backOffMs = intervalMs < this.#backOffMaxMs / 2 ? intervalMs * 2 : this.#backOffMaxMs;
     return Math.floor(this.#random() * intervalMs);
@@ -130,6 +131,12 @@ export class RetryState {
     if (!this.#holdsRetry) return;
     this.#holdsRetry = false;
     countRetry(this.#cluster, -1);
+  }
+
+  /** The request goes on without another try (Envoy: retry_or_shadow_abandoned). */
+  abandon(): void {
+    this.#cluster.stats.retriesAbandoned.increment();
+    this.release();
   }
 
   #decide(wanted: boolean): RetryDecision {

@@ -17,6 +17,7 @@ import { UpstreamAttempt } from "../../../upstream/upstream-attempt.ts";
 import {
   flagOfReset,
   answerInPlace,
+  countTimedOutTry,
   lastedTooLong,
   noCluster,
   answeredTry,
@@ -102,10 +103,7 @@ export class RouterRequest extends TimerEntry implements LoadBalancerContext {
     this.#attemptCount += 1;
     this.#stream.info.attemptCount = this.#attemptCount;
     const cluster = this.#cluster!;
-    if (cluster.resolveAuthority !== undefined) {
-      this.#tryResolved(cluster);
-      return;
-    }
+    if (cluster.resolveAuthority !== undefined) return this.#tryResolved(cluster);
     const context = this.#retry?.avoidPreviousHosts === true ? this : undefined;
     const host = cluster.hostOfDestination?.(this.#stream.info) ?? cluster.loadBalancer.chooseHost(context);
     if (host === undefined) {
@@ -152,13 +150,10 @@ export class RouterRequest extends TimerEntry implements LoadBalancerContext {
     const attempt = new UpstreamAttempt(this, this.#cluster!, host, stream.dataPath);
     this.#attempt = attempt;
     attempt.start(this.#isTunnel, request.authority, protocolFor(this.#cluster!, request.protocol));
-    if (stream.dataPath.routerLog.debugEnabled) {
-      stream.dataPath.routerLog.debug("upstream request", {
-        cluster: this.#cluster!.name,
-        host: host.addressText,
-        attempt: this.#attemptCount,
-      });
-    }
+    const { routerLog } = stream.dataPath;
+    const cluster = this.#cluster!.name;
+    if (routerLog.debugEnabled)
+      routerLog.debug("upstream request", { cluster, host: host.addressText, attempt: this.#attemptCount });
   }
 
   onRequestData(chunk: Buffer, endStream: boolean): void {
@@ -181,7 +176,7 @@ export class RouterRequest extends TimerEntry implements LoadBalancerContext {
   #keep(chunk: Buffer, sender: RequestSender | undefined): void {
     if (sender !== undefined && this.#bodyBytes > this.#stream.bufferLimitBytes) {
       // Too much to keep for another try: the request goes on without one (Envoy: retry_or_shadow_abandoned).
-      this.#retry?.release();
+      this.#retry?.abandon();
       this.#retry = undefined;
       this.#kept = this.#kept?.release();
       return;
@@ -191,13 +186,16 @@ export class RouterRequest extends TimerEntry implements LoadBalancerContext {
   }
 
   #pauseRequest(): void {
+    if (this.#requestPaused) return;
     this.#requestPaused = true;
+    this.#cluster!.stats.upstreamBackedUp.increment();
     this.#stream.pauseRequest();
   }
 
   onUpstreamDrained(): void {
     if (!this.#requestPaused) return;
     this.#requestPaused = false;
+    this.#cluster!.stats.upstreamDrained.increment();
     this.#stream.resumeRequest();
   }
 
@@ -282,6 +280,7 @@ export class RouterRequest extends TimerEntry implements LoadBalancerContext {
     }
     stream.sendResponseData(chunk, endStream);
     if (!endStream && !this.#abandoned && stream.isOverHighWatermark()) {
+      if (!this.#responsePaused) this.#cluster!.stats.upstreamPausedReading.increment();
       this.#responsePaused = true;
       attempt.sender!.pauseResponse();
     }
@@ -294,6 +293,7 @@ export class RouterRequest extends TimerEntry implements LoadBalancerContext {
   onDownstreamDrained(): void {
     if (!this.#responsePaused) return;
     this.#responsePaused = false;
+    this.#cluster!.stats.upstreamResumedReading.increment();
     this.#attempt?.sender?.resumeResponse();
   }
 
@@ -310,16 +310,13 @@ export class RouterRequest extends TimerEntry implements LoadBalancerContext {
       : this.#retry?.onReset(reason, attempt.sender !== undefined);
     const isRetried = this.#repeats(attempt, decision);
     stream.endTry(resetTry(reason, isRetried));
-    if (isRetried) return;
-    answerInPlace(this.#stream, this.#cluster!, resetBeforeResponse(reason, detail, this.#attemptCount > 1));
+    if (!isRetried) answerInPlace(stream, this.#cluster!, resetBeforeResponse(reason, detail, this.#attemptCount > 1));
   }
 
   /** A try has taken too long as a whole, or gone without a sign for too long. */
   onPerTryTimeout(attempt: UpstreamAttempt, details: string): void {
     const stream = this.#stream;
-    const { stats } = this.#cluster!;
-    if (details === "upstream_per_try_timeout") stats.upstreamRequestPerTryTimeouts.increment();
-    else stats.upstreamRequestPerTryIdleTimeouts.increment();
+    countTimedOutTry(this.#cluster!, details);
     attempt.cancelForTimeout();
     if (stream.responseStarted) {
       stream.resetStream("UT", details);

@@ -12,7 +12,7 @@ const ok = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
 const get = (path: string, fields = ""): string => `GET ${path} HTTP/1.1\r\nHost: a\r\n${fields}\r\n`;
 const bit = retryConditions;
 
-test("a hanging host: four tries each cut at 2 s, four resets, 504 UT", async (t) => {
+test("a hanging host: four tries each cut at 2 s, four connections closed, 504 UT", async (t) => {
   const clock = new ManualClock();
   const backend = await runBackend(t, () => undefined);
   const cluster = handBuiltCluster("hang", [backend.port]);
@@ -37,7 +37,7 @@ test("a hanging host: four tries each cut at 2 s, four resets, 504 UT", async (t
   assert.match(answer, /^HTTP\/1\.1 504 Gateway Timeout\r\n/);
   assert.deepEqual(proxy.log, ["504 URX,UT upstream_per_try_timeout"]);
   const { stats } = cluster;
-  assert.equal(stats.upstreamRequestLocalResets.value, 4);
+  assert.equal(stats.upstreamConnectionsDestroyedLocalActive.value, 4);
   assert.equal(stats.upstreamRequestRetries.value, 3);
   assert.equal(stats.upstreamRequestRetryLimitExceeded.value, 1);
   assert.equal(stats.upstreamRequestsTotal.value, 4);

@@ -46,6 +46,7 @@ export class TcpProxyConnection implements DownstreamConnection, TcpConnectionOw
    */
   readonly #early: Buffer[] = [];
   #clientHasEnded = false;
+  #isUpstreamPaused = false;
   /** The client broke the connection off. */
   #wasReset = false;
   #wasDestroyed = false;
@@ -221,12 +222,22 @@ export class TcpProxyConnection implements DownstreamConnection, TcpConnectionOw
     this.#info.bytesSent += chunk.length;
     this.#settings.stats.bytesSent.add(chunk.length);
     this.#output.writeBody(chunk);
-    if (this.#output.isOverHighWatermark()) this.#upstream!.pause();
+    if (this.#output.isOverHighWatermark()) this.#pauseUpstream();
+  }
+
+  #pauseUpstream(): void {
+    this.#upstream!.pause();
+    if (this.#isUpstreamPaused) return;
+    this.#isUpstreamPaused = true;
+    this.#cluster!.stats.upstreamPausedReading.increment();
   }
 
   #onClientDrained(): void {
     this.#touch();
     this.#upstream?.resume();
+    if (!this.#isUpstreamPaused) return;
+    this.#isUpstreamPaused = false;
+    this.#cluster!.stats.upstreamResumedReading.increment();
   }
 
   onEnd(): void {

@@ -1,13 +1,14 @@
-// How long connections to a cluster took to come up, and how long they were there, under Envoy's names. Made with the
-// first of them: most clusters are never asked.
+// How long connections to a cluster took to come up, how long they were there, and how many requests each carried,
+// under Envoy's names. Made with the first of them: most clusters are never asked.
 import type { Histogram, MetricRegistry } from "@tulle/telemetry";
 import { statDescription, type StatScope } from "../stats/stat-description.ts";
 
-export class ConnectionTimes {
+export class ConnectionLives {
   readonly #metrics: MetricRegistry;
   readonly #scope: StatScope;
   #connectMs: Histogram | undefined = undefined;
   #lengthMs: Histogram | undefined = undefined;
+  #requests: Histogram | undefined = undefined;
 
   constructor(metrics: MetricRegistry, scope: StatScope) {
     this.#metrics = metrics;
@@ -24,6 +25,12 @@ export class ConnectionTimes {
   onClosed(lastedMs: number): void {
     this.#lengthMs ??= this.#histogram("upstream_cx_length_ms");
     this.#lengthMs.record(lastedMs);
+  }
+
+  /** So many had it, from its begin to its end. */
+  onRequests(count: number): void {
+    this.#requests ??= this.#histogram("upstream_rq_per_cx");
+    this.#requests.record(count);
   }
 
   #histogram(stat: string): Histogram {

@@ -1,18 +1,18 @@
 // One request after another to a collector, by OTLP/HTTP or OTLP/gRPC (https://opentelemetry.io/docs/specs/otlp/). Both
-// libraries are loaded with the first span: whoever traces nothing pays nothing.
+// libraries are loaded with the first request: whoever sends nothing pays nothing.
 import type { ClientHttp2Session } from "node:http2";
-import { otlpMethods } from "../otlp/otlp-message.ts";
-import type { TracingSettings } from "./tracing-environment.ts";
+import type { ExporterSettings } from "./exporter-environment.ts";
+import { otlpMethods } from "./otlp-message.ts";
 
 /** Of an answer nothing is needed but its status. */
 const maxResponseBytes = 64 * 1024;
 
 export class OtlpSender {
-  readonly #settings: TracingSettings;
+  readonly #settings: ExporterSettings;
   readonly #closed = new AbortController();
   #session: ClientHttp2Session | undefined;
 
-  constructor(settings: TracingSettings) {
+  constructor(settings: ExporterSettings) {
     this.#settings = settings;
   }
 
@@ -57,7 +57,7 @@ export class OtlpSender {
     const stream = session.request({
       ...headers,
       ":method": "POST",
-      ":path": otlpMethods.traces,
+      ":path": otlpMethods[this.#settings.signal],
       "content-type": "application/grpc",
       te: "trailers",
     });
