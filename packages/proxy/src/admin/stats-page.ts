@@ -1,4 +1,5 @@
-// `/stats` and `/stats/prometheus`: every counter, gauge and histogram under Envoy's names.
+// `/stats` and `/stats/prometheus`: every counter, gauge and histogram under Envoy's names. Pages come in pieces,
+// between which requests are served.
 import type { IncomingHttpHeaders } from "node:http";
 import {
   expositionFormat,
@@ -11,6 +12,7 @@ import {
   Text,
 } from "@tulle/telemetry";
 import { RE2JS } from "re2js";
+import { type NamedSeries, sortedSeries } from "./sorted-series.ts";
 import { type AdminPage, type AdminResponse, type AdminTargets, parameter, text } from "./admin-page.ts";
 
 type NameFilter = (name: string) => boolean;
@@ -64,22 +66,17 @@ function buckets({ bounds, bucketCounts }: Histogram, mode: "cumulative" | "disj
   });
 }
 
-interface NamedSeries {
-  readonly name: string;
-  readonly metric: Metric;
-}
-
-function selected(query: URLSearchParams, { metrics }: AdminTargets, accepts: NameFilter): NamedSeries[] {
+function selected(
+  query: URLSearchParams,
+  { metrics }: AdminTargets,
+  accepts: NameFilter,
+): Generator<string, readonly NamedSeries[]> {
   const usedOnly = query.has("usedonly");
   const type = parameter(query, "type") ?? "All";
-  const found: NamedSeries[] = [];
-  for (const series of metrics.allSeries()) {
-    const name = series.statName;
-    if (name === undefined || !accepts(name) || (usedOnly && !wasUsed(series.metric))) continue;
-    if (type !== "All" && type !== typeNames[series.type]) continue;
-    found.push({ name, metric: series.metric });
-  }
-  return found.sort((a, b) => (a.name < b.name ? -1 : 1));
+  return sortedSeries(metrics.allSeries(), (series, name) => {
+    if (!accepts(name) || (usedOnly && !wasUsed(series.metric))) return false;
+    return type === "All" || type === typeNames[series.type];
+  });
 }
 
 const typeNames: Readonly<Record<Series["type"], string>> = {
@@ -101,47 +98,64 @@ function valueText(metric: Metric, mode: BucketMode | undefined): string {
   return metric instanceof Text ? `"${metric.value}"` : String(metric.value);
 }
 
-function statsText(series: readonly NamedSeries[], mode: BucketMode | undefined): AdminResponse {
-  const texts = series.filter(({ metric }) => metric instanceof Text);
-  const plain = series.filter(({ metric }) => !(metric instanceof Histogram) && !(metric instanceof Text));
-  const histograms = series.filter(({ metric }) => metric instanceof Histogram);
-  const lines = [...texts, ...plain, ...histograms].map(({ name, metric }) => {
-    return `${name}: ${valueText(metric, mode)}\n`;
-  });
-  return text(lines.join(""));
+type Selection = Generator<string, readonly NamedSeries[]>;
+
+const isText = ({ metric }: NamedSeries): boolean => metric instanceof Text;
+const isHistogram = ({ metric }: NamedSeries): boolean => metric instanceof Histogram;
+const isPlain = (series: NamedSeries): boolean => !isText(series) && !isHistogram(series);
+
+function* statsText(selection: Selection, mode: BucketMode | undefined): Generator<string> {
+  const series = yield* selection;
+  for (const isShown of [isText, isPlain, isHistogram]) {
+    for (const each of series) if (isShown(each)) yield `${each.name}: ${valueText(each.metric, mode)}\n`;
+  }
 }
 
-function statsJson(series: readonly NamedSeries[], mode: BucketMode | undefined): AdminResponse {
-  const stats: unknown[] = [];
-  const histograms: { readonly name: string; readonly metric: Histogram }[] = [];
+function* statsJson(selection: Selection, mode: BucketMode | undefined): Generator<string> {
+  const series = yield* selection;
+  let separator = "";
+  yield '{"stats":[';
   for (const { name, metric } of series) {
-    if (metric instanceof Histogram) histograms.push({ name, metric });
-    else stats.push({ name, value: metric.value });
+    if (metric instanceof Histogram) continue;
+    yield `${separator}${JSON.stringify({ name, value: metric.value })}`;
+    separator = ",";
   }
-  if (histograms.length > 0) {
-    const isInBuckets = mode === "cumulative" || mode === "disjoint";
-    stats.push({ histograms: isInBuckets ? bucketsJson(histograms, mode) : quantilesJson(histograms) });
-  }
-  return { status: 200, contentType: "application/json", body: JSON.stringify({ stats }) };
+  const hasHistograms = series.some(isHistogram);
+  if (hasHistograms) yield `${separator}{"histograms":`;
+  if (hasHistograms)
+    yield* mode === "cumulative" || mode === "disjoint" ? bucketsJson(series, mode) : quantilesJson(series);
+  yield hasHistograms ? "}]}" : "]}";
 }
 
-type NamedHistograms = readonly { readonly name: string; readonly metric: Histogram }[];
+function* eachHistogram(
+  series: readonly NamedSeries[],
+  write: (name: string, histogram: Histogram) => unknown,
+): Generator<string> {
+  let separator = "[";
+  for (const { name, metric } of series) {
+    if (!(metric instanceof Histogram)) continue;
+    yield `${separator}${JSON.stringify(write(name, metric))}`;
+    separator = ",";
+  }
+  yield "]";
+}
 
-function quantilesJson(histograms: NamedHistograms): unknown {
-  const computed = histograms.map(({ name, metric }) => {
+function* quantilesJson(series: readonly NamedSeries[]): Generator<string> {
+  yield `{"supported_quantiles":${JSON.stringify(shownQuantiles)},"computed_quantiles":`;
+  yield* eachHistogram(series, (name, histogram) => {
     const values = shownQuantiles.map((percent) => {
-      const cumulative = metric.count === 0 ? null : quantile(metric, percent);
+      const cumulative = histogram.count === 0 ? null : quantile(histogram, percent);
       return { cumulative, interval: cumulative };
     });
     return { name, values };
   });
-  return { supported_quantiles: shownQuantiles, computed_quantiles: computed };
+  yield "}";
 }
 
-function bucketsJson(histograms: NamedHistograms, mode: "cumulative" | "disjoint"): unknown {
-  return histograms.map(({ name, metric }) => ({
+function bucketsJson(series: readonly NamedSeries[], mode: "cumulative" | "disjoint"): Generator<string> {
+  return eachHistogram(series, (name, histogram) => ({
     name,
-    buckets: buckets(metric, mode).map(([bound, count]) => ({
+    buckets: buckets(histogram, mode).map(([bound, count]) => ({
       upper_bound: bound,
       interval: count,
       cumulative: count,
@@ -195,9 +209,13 @@ export const statsPage: AdminPage = {
     if (typeof mode === "object") return mode;
     switch (parameter(query, "format") ?? "text") {
       case "text":
-        return statsText(selected(query, targets, accepts), mode);
+        return { ...text(""), body: statsText(selected(query, targets, accepts), mode) };
       case "json":
-        return statsJson(selected(query, targets, accepts), mode);
+        return {
+          status: 200,
+          contentType: "application/json",
+          body: statsJson(selected(query, targets, accepts), mode),
+        };
       case "prometheus":
         return prometheus(query, targets, accepts, headers);
       default:
