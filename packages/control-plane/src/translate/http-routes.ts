@@ -99,7 +99,7 @@ export function refusal(clusters: readonly string[]): RouteActionInit {
 export function inboundRoute(port: InboundPort | string): Route {
   const cluster = typeof port === "string" ? port : inboundClusterName(port.targetPort);
   const isGrpc = typeof port !== "string" && (port.protocol === "grpc" || port.protocol === "grpc-web");
-  const operation = typeof port === "string" ? ":0/*" : `${port.service.hostname}:${port.servicePort}/*`;
+  const decorated = typeof port === "string" ? ":0/*" : `${port.service.hostname}:${port.servicePort}/*`;
   return create(RouteSchema, {
     name: "default",
     match: routeMatch(undefined),
@@ -113,7 +113,7 @@ export function inboundRoute(port: InboundPort | string): Route {
         maxStreamDuration: { maxStreamDuration: noTimeout(), grpcTimeoutHeaderMax: noTimeout() },
       },
     },
-    decorator: { operation },
+    decorator: { operation: decorated },
   });
 }
 

@@ -96,34 +96,7 @@ function inboundConnections(protocol: PortProtocol): ReturnType<typeof commonHtt
   return protocol === "http" || protocol === "auto" ? { idleTimeout: durationOfMs(inboundIdleTimeoutMs) } : undefined;
 }
 
-/** The workload's own port, at the address where its application listens. */
-export function translateInboundCluster(own: SidecarOwn, port: SidecarOwn["inbound"][number]): Cluster {
-  const name = inboundClusterName(port.targetPort);
-  const { hostname: host, name: service, namespace } = port.service;
-  return create(ClusterSchema, {
-    name,
-    ...(own.captured === undefined ? atAppAddress(own, name, port.targetPort) : toOwnDestination),
-    connectTimeout: durationOfMs(defaultConnectTimeoutMs),
-    circuitBreakers: circuitBreakers({}),
-    typedExtensionProtocolOptions: protocolOptions(upstreamProtocol(port.protocol, "sidecar"), {
-      common: inboundConnections(port.protocol),
-    }),
-    metadata: istioMetadata({ services: [{ host, name: service, namespace }] }),
-  });
-}
-
 type ClusterInit = MessageInitShape<typeof ClusterSchema> & { $typeName?: never };
-
-function atAppAddress({ appAddress }: SidecarOwn, clusterName: string, port: number): ClusterInit {
-  const address = socketAddress(appAddress, port);
-  return {
-    clusterDiscoveryType: { case: "type", value: Cluster_DiscoveryType.STATIC },
-    loadAssignment: {
-      clusterName,
-      endpoints: [{ lbEndpoints: [{ hostIdentifier: { case: "endpoint", value: { address } } }] }],
-    },
-  };
-}
 
 /** Where the kernel would have led the connection. */
 const originalDestination = {
@@ -144,6 +117,33 @@ const toOwnDestination: ClusterInit = {
     extraSourceAddresses: [{ address: sourceOf("::6") }],
   },
 };
+
+/** The workload's own port, at the address where its application listens. */
+export function translateInboundCluster(own: SidecarOwn, port: SidecarOwn["inbound"][number]): Cluster {
+  const name = inboundClusterName(port.targetPort);
+  const { hostname: host, name: service, namespace } = port.service;
+  return create(ClusterSchema, {
+    name,
+    ...(own.captured === undefined ? atAppAddress(own, name, port.targetPort) : toOwnDestination),
+    connectTimeout: durationOfMs(defaultConnectTimeoutMs),
+    circuitBreakers: circuitBreakers({}),
+    typedExtensionProtocolOptions: protocolOptions(upstreamProtocol(port.protocol, "sidecar"), {
+      common: inboundConnections(port.protocol),
+    }),
+    metadata: istioMetadata({ services: [{ host, name: service, namespace }] }),
+  });
+}
+
+function atAppAddress({ appAddress }: SidecarOwn, clusterName: string, port: number): ClusterInit {
+  const address = socketAddress(appAddress, port);
+  return {
+    clusterDiscoveryType: { case: "type", value: Cluster_DiscoveryType.STATIC },
+    loadAssignment: {
+      clusterName,
+      endpoints: [{ lbEndpoints: [{ hostIdentifier: { case: "endpoint", value: { address } } }] }],
+    },
+  };
+}
 
 /** Ports of the workload that no Service leads to. */
 export function translateInboundPassthrough(): Cluster {
