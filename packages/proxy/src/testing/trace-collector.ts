@@ -18,6 +18,8 @@ export interface SeenSpan {
   readonly attributes: Readonly<Record<string, unknown>>;
   readonly events: readonly { readonly name: string; readonly attributes: Readonly<Record<string, unknown>> }[];
   readonly status: string;
+  /** Milliseconds since 1970, with fractions. */
+  readonly endMs: number;
   readonly resource: Readonly<Record<string, unknown>>;
   /** Zipkin's. */
   readonly isShared: boolean;
@@ -183,6 +185,7 @@ export class TraceCollector {
           attributes: record(span.attributes),
           events: (span.events ?? []).map(({ name = "", attributes }) => ({ name, attributes: record(attributes) })),
           status: span.status?.code ?? "",
+          endMs: Number(BigInt(text(span["endTimeUnixNano"]) || "0") / 1000n) / 1000,
           resource: record(resource?.attributes),
           isShared: false,
           sentBy: headers,
@@ -221,6 +224,7 @@ function spanOfZipkin(span: ZipkinSpan, sentBy: RequestHeaders): SeenSpan {
     attributes: span.tags ?? {},
     events: (span.annotations ?? []).map(({ value }) => ({ name: value, attributes: {} })),
     status: "",
+    endMs: (span.timestamp + span.duration) / 1000,
     resource: { "service.name": span.localEndpoint?.serviceName },
     isShared: span.shared ?? false,
     sentBy,

@@ -1,11 +1,13 @@
 // Both proxies with the same listeners that trace, each with a collector of its own: what a client gets, what the host
 // is told, and the spans, without what differs by nature.
 import http from "node:http";
+import type { Duplex } from "node:stream";
 import { waitFor } from "../../../../tests/tools/processes.ts";
 import type { HttpVersion } from "../../../../tests/tools/http2-client.ts";
 import { extension, http2Options, loopback, router, staticCluster } from "./envoy-json.ts";
 import { clients, type Sides, startSides } from "./parity-pair.ts";
 import { type SeenSpan, TraceCollector } from "./trace-collector.ts";
+import { serveTunnel, type Tunnel, useTunnel } from "./tunnels.ts";
 
 export interface TracedListener {
   readonly name: string;
@@ -21,6 +23,8 @@ export interface TracedCall {
   readonly headers?: Readonly<Record<string, string | readonly string[]>>;
   readonly body?: readonly string[];
   readonly version?: HttpVersion;
+  /** It is one, through which a word goes there and back before it ends. */
+  readonly tunnel?: Tunnel;
   /** How many come of it: they are waited for. "as told": one, if the host was told that the trace is sampled. */
   readonly spans: number | "as told";
   /** Where Envoy writes another number of them. */
@@ -86,8 +90,14 @@ export async function startTracingStage(
 ): Promise<TracingStage> {
   const collectors = { ours: new TraceCollector(), envoys: new TraceCollector("turned around") };
   const ports = { ours: await collectors.ours.start(), envoys: await collectors.envoys.start() };
-  const seen = new Map<string, Record<string, string>[]>();
+  const seen: SeenRequests = new Map();
   const server = http.createServer((request, response) => answer(request, response, seen));
+  for (const event of ["upgrade", "connect"] as const) {
+    server.on(event, (request: http.IncomingMessage, socket: Duplex) => {
+      note(request, seen);
+      serveTunnel(request, socket);
+    });
+  }
   const sides = await startSides(server, listeners.length, (appPort, log) => {
     const side = log.endsWith("ours.log") ? "ours" : "envoys";
     return bootstrap(listeners, routes, clustersOf(side), appPort, ports[side]);
@@ -99,11 +109,18 @@ export async function startTracingStage(
       const id = `${side}-${first + index}`;
       const port = sides[side === "ours" ? "ours" : "envoy"].ports.get(call.listener)!;
       const headers = { "user-agent": id, ...call.headers };
-      const { status, headers: given } = await clients[call.version ?? "HTTP/1.1"](port, { ...call, headers });
+      const version = call.version ?? "HTTP/1.1";
+      const { tunnel } = call;
+      const got =
+        tunnel === undefined
+          ? await clients[version](port, { ...call, headers })
+          : await useTunnel(port, version, tunnel, { ...call, headers });
+      const { status, headers: given } = got;
+      const usedMs = "usedMs" in got ? got.usedMs : undefined;
       const isTold = seen.get(id)?.some((told) => told["traceparent"]?.endsWith("-01") === true) === true;
       const spans = side === "ours" ? call.spans : (call.envoysSpans ?? call.spans);
       const count = spans === "as told" ? Number(isTold) : spans;
-      called.push({ id, status, decoration: String(given["x-envoy-decorator-operation"] ?? ""), count });
+      called.push({ id, usedMs, status, decoration: String(given["x-envoy-decorator-operation"] ?? ""), count });
     }
     return called;
   };
@@ -111,10 +128,10 @@ export async function startTracingStage(
     const missing = (): readonly string[] =>
       called.filter(({ id, count }) => spansOf(collector, id).length < count).map(({ id }) => id);
     await waitFor(() => missing().length === 0, { what: "spans", details: () => missing().join(" ") });
-    return called.map(({ id, status, decoration }) => {
+    return called.map(({ id, status, decoration, usedMs }) => {
       const spans = spansOf(collector, id);
       const upstream = (seen.get(id) ?? []).map((headers) => comparableHeaders(headers, spans));
-      return { status, decoration, upstream, spans: spans.map((span) => comparableSpan(span, spans, id)) };
+      return { status, decoration, upstream, spans: spans.map((span) => comparableSpan(span, spans, id, usedMs)) };
     });
   };
   return {
@@ -140,6 +157,8 @@ export async function startTracingStage(
 
 interface Called {
   readonly id: string;
+  /** When the word was back. */
+  readonly usedMs: number | undefined;
   readonly status: number;
   readonly decoration: string;
   readonly count: number;
@@ -176,7 +195,7 @@ function comparableHeaders(
   );
 }
 
-function comparableSpan(span: SeenSpan, spans: readonly SeenSpan[], id: string): object {
+function comparableSpan(span: SeenSpan, spans: readonly SeenSpan[], id: string, usedMs: number | undefined): object {
   const { name, kind, traceId, spanId, parentSpanId, traceState, events, status, isShared } = span;
   const resource = Object.entries(span.resource).filter(([key]) => !key.startsWith("telemetry.sdk."));
   const attributes = Object.entries(span.attributes).map(([key, value]) => {
@@ -192,16 +211,15 @@ function comparableSpan(span: SeenSpan, spans: readonly SeenSpan[], id: string):
     events: events.map((event) => event.name),
     status,
     isShared,
+    ...(usedMs !== undefined && { lastsAsLongAsTheTunnel: span.endMs >= usedMs }),
     resource: Object.fromEntries(resource.sort(([a], [b]) => (a < b ? -1 : 1))),
   };
 }
 
-/** What a path asks for: a status, a gRPC status, or nothing at all. */
-function answer(
-  request: http.IncomingMessage,
-  response: http.ServerResponse,
-  seen: Map<string, Record<string, string>[]>,
-): void {
+type SeenRequests = Map<string, Record<string, string>[]>;
+
+/** All of the client's, this one among them. */
+function note(request: http.IncomingMessage, seen: SeenRequests): Record<string, string>[] {
   const id = request.headers["user-agent"] ?? "";
   const list = seen.get(id) ?? [];
   seen.set(id, list);
@@ -210,6 +228,12 @@ function answer(
     return values === undefined ? [] : [[name, values.join(" | ")]];
   });
   list.push(Object.fromEntries(shown) as Record<string, string>);
+  return list;
+}
+
+/** What a path asks for: a status, a gRPC status, or nothing at all. */
+function answer(request: http.IncomingMessage, response: http.ServerResponse, seen: SeenRequests): void {
+  const list = note(request, seen);
   const [, word = "", argument = ""] = (request.url ?? "").split("?")[0]!.split("/");
   if (word === "late") return;
   if (word === "cut") return void request.socket.destroy();

@@ -56,6 +56,9 @@ export interface ZipkinSpan {
   readonly name: string;
   readonly kind: string;
   readonly shared?: boolean;
+  /** Microseconds. */
+  readonly timestamp: number;
+  readonly duration: number;
   readonly tags?: Readonly<Record<string, string>>;
   readonly annotations?: readonly { readonly value: string }[];
   readonly localEndpoint?: { readonly serviceName?: string };

@@ -3,10 +3,9 @@
 import { type Counter, newSpanId } from "@tulle/telemetry";
 import type { StreamObserver, TryEnd } from "../http-connection-manager/stream-observer.ts";
 import type { RequestHead, ResponseHead } from "../http/message.ts";
-import { responseFlags } from "../http/response-flags.ts";
+import { type ResponseFlag, responseFlags } from "../http/response-flags.ts";
 import type { StreamInfo } from "../http/stream-info.ts";
 import type { RouteTracing } from "../route/route-table.ts";
-import { protocolFor } from "../upstream/protocol-for.ts";
 import type { Clock } from "../worker/clock.ts";
 import type { ActiveSpan, SpanEvent, TraceReason, SpanHead, SpanKind, TagSink } from "./active-span.ts";
 import type { CustomTag, RedactedNames, SamplingShares } from "./custom-tag.ts";
@@ -178,15 +177,15 @@ export class TracingObserver implements StreamObserver {
       if (span.tryCount > 1) sink.tag("retry.count", String(span.tryCount - 1));
       if (end.isCanceled) sink.tag("canceled", "true");
       if (end.reason !== undefined) sink.tag("error.reason", end.reason);
-      const isConnected = info.upstreamLocalAddress !== undefined && cluster !== undefined;
-      sink.tag("http.protocol", isConnected ? protocolFor(cluster, request!.protocol) : "-");
+      // Of a tunnel that ends here the host is sent bytes alone.
+      sink.tag("http.protocol", info.upstreamProtocol ?? "-");
       if (upstreamHost !== undefined) {
         sink.tag("upstream_address", upstreamHost.addressText);
         sink.tag("peer.address", upstreamHost.addressText);
       }
       tagOutcome(info, end.status, end.flag === undefined ? 0 : responseFlags[end.flag].bit, sink);
       if (end.status !== 0) grpc = tagGrpcOutcome(info, request, info.response, sink);
-      if (isError(end.status, grpc)) sink.tag("error", "true");
+      if (isError(end.status, grpc) || end.reason !== undefined) sink.tag("error", "true");
     });
     tracer.end(end.status, grpc);
   }
@@ -253,14 +252,22 @@ class KeptTags implements TagSink {
   }
 }
 
-/** How a stream's last try has ended, which nobody told of. */
+const flagsOfResets: Readonly<Record<string, ResponseFlag>> = {
+  connection_termination: "UC",
+  protocol_error: "UPE",
+  local_reset: "LR",
+};
+
+/** How a stream's last try has ended, which nobody told of (Envoy: `UpstreamRequest::resetStream`, `onResetStream`). */
 function lastTryEnd(info: StreamInfo): TryEnd {
-  const isAnswered = info.responseCodeDetails === "via_upstream";
+  const reset = /^upstream_reset_after_response_started\{(\w+)\}$/.exec(info.responseCodeDetails ?? "")?.[1];
+  const isWhole = info.requestEndedMs >= 0 && info.upstreamResponseEndedMs >= 0;
   return {
-    status: isAnswered ? info.responseCode : 0,
-    flag: undefined,
-    reason: undefined,
-    isCanceled: !isAnswered,
+    status: info.upstreamResponseStartedMs >= 0 ? info.responseCode : 0,
+    flag: reset === undefined ? undefined : (flagsOfResets[reset] ?? "UR"),
+    reason: reset?.replaceAll("_", " "),
+    // Of what goes both ways, one had not come to its end.
+    isCanceled: reset === undefined && !isWhole,
     isRetried: false,
   };
 }

@@ -287,6 +287,7 @@ export class RouterRequest extends TimerEntry implements LoadBalancerContext {
   }
 
   onResponseTrailers(trailers: HeaderMap): void {
+    this.#stream.info.upstreamResponseEndedMs = this.#stream.dataPath.turn.nowMs;
     this.#stream.sendResponseTrailers(trailers);
   }
 
