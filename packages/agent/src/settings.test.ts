@@ -22,6 +22,8 @@ test("five variables are enough", () => {
       podAddress: "127.1.0.5",
       serviceAccount: "default",
       metadata: {},
+      metricExport: undefined,
+      metricExportProblems: [],
       applicationMetrics: undefined,
       controlPlane: "http://127.0.0.1:15010",
       identity: undefined,

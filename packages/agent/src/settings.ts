@@ -3,7 +3,7 @@
 import { isIP, isIPv4 } from "node:net";
 import path from "node:path";
 import { isSpiffeId, type SpiffeId } from "@tulle/identity";
-import { type LogLevel, isLogLevel } from "@tulle/telemetry";
+import { type LogLevel, isLogLevel, type MetricExportSettings, proxyMetricsEnvironment } from "@tulle/telemetry";
 
 /** Node metadata by Istio's names: strings, and for LABELS, ANNOTATIONS and POD_PORTS what JSON holds. */
 export type NodeMetadata = Readonly<Record<string, unknown>>;
@@ -47,6 +47,10 @@ export interface AgentSettings {
   readonly ownDomains: readonly string[];
   /** How long connections of a listener that was removed or changed may go on (Istio: drainDuration). */
   readonly listenerDrainMs: number;
+  /** Where the proxy sends its metrics (`OTEL_*`, beside the table below); undefined = nowhere. */
+  readonly metricExport: MetricExportSettings | undefined;
+  /** What of that was not understood, each a sentence. */
+  readonly metricExportProblems: readonly string[];
 }
 
 export interface DnsAddress {
@@ -192,6 +196,7 @@ export function parseSettings(env: Environment): ParsedSettings {
   if (!isLogLevel(logLevel)) problems.push(`TULLE_PROXY_LOG_LEVEL is ${JSON.stringify(logLevel)}, no log level`);
   const object = (name: VariableName): JsonObject | undefined => parseObject(name, text(name), problems);
   const metadata: NodeMetadata = object("TULLE_NODE_METADATA") ?? {};
+  const metrics = proxyMetricsEnvironment(env);
   const settings: AgentSettings = {
     proxyType: oneOf("TULLE_PROXY_TYPE", ["sidecar", "router"]),
     dataPlane: oneOf("TULLE_PROXY", ["tulle", "envoy"]),
@@ -218,6 +223,8 @@ export function parseSettings(env: Environment): ParsedSettings {
       .split(",")
       .filter((domain) => domain !== ""),
     listenerDrainMs: whole("TULLE_LISTENER_DRAIN_MS", 0, 3_600_000),
+    metricExport: metrics.settings,
+    metricExportProblems: metrics.problems,
   };
   return problems.length > 0 ? { ok: false, problems } : { ok: true, settings };
 }

@@ -15,6 +15,7 @@ export * from "./otlp/log-record.ts";
 export { openMetricExporter } from "./otlp/metric-exporter.ts";
 export * from "./otlp/metric-item.ts";
 export * from "./otlp/metric-points.ts";
+export { type MetricExportSettings, proxyMetricsEnvironment } from "./otlp/metrics-environment.ts";
 export * from "./otlp/otlp-message.ts";
 export * from "./otlp/protobuf-writer.ts";
 export * from "./tracing/b3.ts";

@@ -141,3 +141,37 @@ for (const value of ["", "not base64 of anything", Buffer.from("[1]").toString("
     assert.equal(decodePeerMetadata(value), undefined);
   });
 }
+
+const collector = { OTEL_EXPORTER_OTLP_METRICS_ENDPOINT: "http://collector.test:4317" };
+for (const { name, env, expected } of [
+  { name: "nobody asks", env: {}, expected: undefined },
+  {
+    name: "https, which is not spoken",
+    env: { OTEL_EXPORTER_OTLP_ENDPOINT: "https://collector.test" },
+    expected: undefined,
+  },
+  {
+    name: "gRPC",
+    env: { ...collector, OTEL_EXPORTER_OTLP_PROTOCOL: "grpc", OTEL_METRIC_EXPORT_INTERVAL: "5000" },
+    expected: { port: 4317, flushSeconds: 5n, sinks: 1 },
+  },
+  {
+    name: "HTTP",
+    env: { OTEL_EXPORTER_OTLP_ENDPOINT: "http://[::1]" },
+    expected: { port: 80, flushSeconds: 60n, sinks: 1 },
+  },
+]) {
+  test(`metrics by OTLP: ${name}`, () => {
+    const message = bootstrapMessage(bootstrapDocument(settings(env), { xds: "/s", secrets: undefined }));
+    const cluster = message.staticResources?.clusters.find((each) => each.name === "otlp-metrics");
+    const endpoint = cluster?.loadAssignment?.endpoints[0]?.lbEndpoints[0]?.hostIdentifier;
+    const address = endpoint?.case === "endpoint" ? endpoint.value.address?.address : undefined;
+    const port = address?.case === "socketAddress" ? address.value.portSpecifier.value : undefined;
+    const found = cluster && {
+      port,
+      flushSeconds: message.statsFlushInterval?.seconds,
+      sinks: message.statsSinks.length,
+    };
+    assert.deepEqual(found, expected);
+  });
+}

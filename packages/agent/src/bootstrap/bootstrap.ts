@@ -2,6 +2,7 @@
 import { messageFromJson } from "@tulle/xds/json";
 import { type Bootstrap, BootstrapSchema } from "@tulle/xds/envoy/config/bootstrap/v3/bootstrap_pb";
 import type { AgentSettings } from "../settings.ts";
+import { metricsSink } from "./metrics-sink.ts";
 import { overloadManager } from "./overload.ts";
 import { typeUrl } from "./type-url.ts";
 
@@ -61,6 +62,11 @@ export function bootstrapDocument(settings: AgentSettings, sockets: AgentSockets
     // s.
     initial_fetch_timeout: "0s",
   });
+  const sink = metricsSink(settings.metricExport, {
+    workload: nodeCluster(settings).slice(0, -settings.podNamespace.length - 1),
+    podName: settings.podName,
+    podNamespace: settings.podNamespace,
+  });
   return {
     node: { id: nodeId(settings), cluster: nodeCluster(settings), metadata: nodeMetadata(settings) },
     admin: { address: { socket_address: { address: settings.podAddress, port_value: adminPort } } },
@@ -82,8 +88,10 @@ export function bootstrapDocument(settings: AgentSettings, sockets: AgentSockets
       clusters: [
         agentCluster(controlPlaneCluster, sockets.xds),
         ...(sockets.secrets === undefined ? [] : [agentCluster(secretsCluster, sockets.secrets)]),
+        ...sink.clusters,
       ],
     },
+    ...sink.fields,
     stats_config: { use_all_default_tags: false, stats_tags: statsTags },
     layered_runtime: {
       layers: [{ name: "mesh", static_layer: { "re2.max_program_size.error_level": maxRegexProgram } }],

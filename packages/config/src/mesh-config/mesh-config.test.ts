@@ -71,6 +71,16 @@ const texts: readonly { readonly name: string; readonly text: string; readonly e
     expected: ["defaultConfig.a", "trustDomain"].map((name) => `TUL0001 warning ${name}`),
   },
   {
+    name: "the environment of proxies",
+    text: "defaultConfig: { proxyMetadata: { OTEL_EXPORTER_OTLP_METRICS_ENDPOINT: 'http://a:4317', ISTIO_META_A: b } }",
+    expected: ["TUL0001 warning defaultConfig.proxyMetadata.ISTIO_META_A"],
+  },
+  {
+    name: "where metrics cannot go, and how often they cannot",
+    text: "defaultConfig: { proxyMetadata: { OTEL_EXPORTER_OTLP_ENDPOINT: 'https://a', OTEL_METRIC_EXPORT_INTERVAL: never } }",
+    expected: Array.from({ length: 2 }, () => "IST0106 error defaultConfig.proxyMetadata"),
+  },
+  {
     name: "whom resources are exported to",
     text: "defaultVirtualServiceExportTo: ['.']\ndefaultServiceExportTo: [a, '*']\ndefaultDestinationRuleExportTo: ['A b']",
     expected: ["IST0106 error defaultDestinationRuleExportTo[0]"],

@@ -8,7 +8,7 @@ import { parseDocuments } from "../documents/parse-documents.ts";
 import { check, isMapping, type Problem } from "../schema/check.ts";
 import { type Format, durationOrZero, exportedNamespace, nonEmpty, quote } from "../schema/formats.ts";
 import { telemetryProviderFields, telemetryProviderKinds, unreadProviderKinds } from "./telemetry-providers.ts";
-import { logFormatFits, telemetrySettings } from "./telemetry-settings.ts";
+import { logFormatFits, metricsVariablesFit, telemetrySettings } from "./telemetry-settings.ts";
 import {
   boolean,
   enumeration,
@@ -139,7 +139,7 @@ export const meshConfigFields = {
   defaultDestinationRuleExportTo: optional(exportTo, "The same of DestinationRules."),
 } as const;
 
-const meshConfigSchema = object(meshConfigFields, { rules: [logFormatFits] });
+const meshConfigSchema = object(meshConfigFields, { rules: [logFormatFits, metricsVariablesFit] });
 
 export type MeshConfig = Infer<typeof meshConfigSchema>;
 export type ExtensionProvider = NonNullable<MeshConfig["extensionProviders"]>[number];
@@ -249,11 +249,22 @@ function withoutNotYet(value: Readonly<Record<string, unknown>>): {
   }
   const { defaultConfig } = kept;
   if (isMapping(defaultConfig)) {
-    const { tracing, ...others } = defaultConfig;
-    kept["defaultConfig"] = tracing === undefined ? {} : { tracing };
+    const { tracing, proxyMetadata, ...others } = defaultConfig;
+    const metadata = isMapping(proxyMetadata) ? metricsVariables(proxyMetadata, problems) : proxyMetadata;
+    kept["defaultConfig"] = {
+      ...(tracing === undefined ? {} : { tracing }),
+      ...(metadata === undefined ? {} : { proxyMetadata: metadata }),
+    };
     for (const name of Object.keys(others)) problems.push(notYet(["defaultConfig", name], `"${name}"`));
   }
   return { value: kept, problems };
+}
+
+function metricsVariables(metadata: Readonly<Record<string, unknown>>, problems: Problem[]): object {
+  const isRead = (name: string): boolean => name.startsWith("OTEL_");
+  for (const name of Object.keys(metadata).filter((each) => !isRead(each)))
+    problems.push(notYet(["defaultConfig", "proxyMetadata", name], `"${name}"`));
+  return Object.fromEntries(Object.entries(metadata).filter(([name]) => isRead(name)));
 }
 
 function notYet(path: Problem["path"], what: string): Problem {

@@ -1,4 +1,5 @@
 /** Fields of MeshConfig about traces, metrics and access logs, besides their providers. Field list of Istio 1.31. */
+import { proxyMetricsEnvironment } from "@tulle/telemetry";
 import { nonEmpty } from "../schema/formats.ts";
 import {
   boolean,
@@ -6,6 +7,7 @@ import {
   integer,
   type Json,
   list,
+  map,
   number,
   object,
   optional,
@@ -59,7 +61,13 @@ export const telemetrySettings = {
     "Port 15020 serves the metrics of the application beside those of its proxy; true when missing.",
   ),
   defaultConfig: optional(
-    object({ tracing: optional(tracing, "Settings of traces.") }),
+    object({
+      tracing: optional(tracing, "Settings of traces."),
+      proxyMetadata: optional(
+        map(string()),
+        "Environment of proxies that start from now on: OTEL_* of OpenTelemetry, by which they send their metrics.",
+      ),
+    }),
     "Settings of all proxies, as far as they are read.",
   ),
 } as const;
@@ -79,6 +87,16 @@ export function jsonLogFormat(text: string): Readonly<Record<string, Json>> | un
   } catch {
     return undefined;
   }
+}
+
+interface ProxySettings {
+  readonly defaultConfig?: { readonly proxyMetadata?: Readonly<Record<string, string>> };
+}
+
+/** Each sentence of what is not understood begins with the variable's name. */
+export function metricsVariablesFit({ defaultConfig }: ProxySettings, report: Report): void {
+  const { problems } = proxyMetricsEnvironment(defaultConfig?.proxyMetadata ?? {});
+  for (const message of problems) report({ path: ["defaultConfig", "proxyMetadata"], message });
 }
 
 export function logFormatFits({ accessLogFormat = "", accessLogEncoding }: LogSettings, report: Report): void {

@@ -80,6 +80,7 @@ async function setStage(
     proxyConfig: { problems: [] },
     proxyMemoryBytes: undefined,
     mergedMetrics: undefined,
+    proxyMetadata: {},
     containers: [container],
     folder: undefined,
     terminationGraceMs: 5000,

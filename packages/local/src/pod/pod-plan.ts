@@ -60,6 +60,8 @@ export interface PodPlan {
   readonly proxyMemoryBytes: number | undefined;
   /** Where the application has metrics that its agent is to serve with its own. */
   readonly mergedMetrics: MetricsAnnotations | undefined;
+  /** Environment of the proxy, as the mesh's `defaultConfig.proxyMetadata` has it. */
+  readonly proxyMetadata: Readonly<Record<string, string>>;
   readonly containers: readonly ContainerPlan[];
   /** Folder that commands are relative to, when it is not that of the instance. */
   readonly folder: string | undefined;
@@ -87,7 +89,7 @@ export interface PlanSettings {
   readonly publishedPorts: readonly string[];
   /** Whether the program is there that Envoy stands for. */
   readonly hasEnvoy: boolean;
-  readonly mesh: Pick<MeshConfig, "enablePrometheusMerge">;
+  readonly mesh: Pick<MeshConfig, "enablePrometheusMerge" | "defaultConfig">;
 }
 
 /** `namespace` is undefined when no manifest defines it; it has no labels then. */
@@ -136,6 +138,7 @@ export function planPods(deployment: Deployment, namespace: Namespace | undefine
       injection === "sidecar" && mergesMetrics(annotations, settings.mesh)
         ? metricsAnnotations(annotations)
         : undefined,
+    proxyMetadata: settings.mesh.defaultConfig?.proxyMetadata ?? {},
     // The gateway template's container is the proxy itself; the sidecar's process is all that such a pod runs.
     containers: injection === "gateway" ? [] : planContainers(template.spec, annotations, problems),
     folder,

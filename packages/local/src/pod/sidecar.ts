@@ -77,6 +77,7 @@ export function sidecarSpec(
       argv: [...settings.tulleCommand, "agent"],
       env: {
         ...inheritedEnvironment(settings.env, settings.nodePath),
+        ...plan.proxyMetadata,
         NODE_COMPILE_CACHE: settings.tulleCompileCache,
         // The person's own come last, and win.
         ...(plan.injection === "gateway"
