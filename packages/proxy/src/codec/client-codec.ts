@@ -1,7 +1,7 @@
 // An upstream connection as its codec holds it, apart from the streams on it; and which codec a connection gets.
 import type { Socket } from "node:net";
 import type { Protocol } from "../http/message.ts";
-import type { TlsInfo } from "../tls/tls-info.ts";
+import type { UpstreamTlsInfo } from "../tls/tls-info.ts";
 import type { DataPath } from "../worker/data-path.ts";
 import { Http1ClientConnection, type Http1ClientSettings } from "./http1/client-connection.ts";
 import { Http2ClientConnection, type Http2ClientSettings } from "./http2/http2-client-connection.ts";
@@ -30,7 +30,7 @@ export interface ClientCodec {
 /** Whose connection it is. */
 export interface ClientCodecOwner {
   /** `tls` is undefined where the connection is plain. */
-  onConnected(tls: TlsInfo | undefined): void;
+  onConnected(tls: UpstreamTlsInfo | undefined): void;
   /** The host has said how many streams it takes at a time; HTTP/1.1 knows that without being told. */
   onStreamLimit(streams: number): void;
   /** A stream is over on both sides; false when the connection cannot carry another one and closes. */

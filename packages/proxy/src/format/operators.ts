@@ -193,6 +193,10 @@ export const operators: Readonly<Record<string, OperatorCompiler>> = {
   ),
   UPSTREAM_REQUEST_ATTEMPT_COUNT: number((info) => String(info.attemptCount)),
   CONNECTION_ID: number(({ listener }) => (listener === undefined ? undefined : String(listener.connectionId))),
+  UPSTREAM_CONNECTION_ID: number(({ upstreamConnectionId }) => String(upstreamConnectionId)),
+  UPSTREAM_CONNECTION_IDS_ATTEMPTED: text(({ triedConnectionIds, upstreamConnectionId: last }) =>
+    last === 0 ? undefined : (triedConnectionIds ?? [last]).join(","),
+  ),
   LISTENER_NAME: text((info) => ofOptional(info.listener?.name)),
   FILTER_CHAIN_NAME: text((info) => ofOptional(info.listener?.chainName)),
   TRACE_ID: text((info) => info.span?.traceId),

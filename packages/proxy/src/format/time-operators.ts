@@ -29,6 +29,7 @@ export const streamPoints = {
   DS_TX_END: (info) => info.responseEndedMs,
   US_CX_BEG: (info) => info.upstreamConnectStartedMs,
   US_CX_END: (info) => info.upstreamConnectedMs,
+  US_HS_END: (info) => info.upstreamTls?.establishedMs ?? -1,
 } satisfies Record<string, (info: StreamInfo) => number>;
 
 const points: Readonly<Record<string, (info: StreamInfo) => number>> = streamPoints;
@@ -62,6 +63,13 @@ export const timeOperators: Readonly<Record<string, OperatorCompiler>> = {
   EMIT_TIME_LOCAL: timeOperator(Date.now, "local"),
   DURATION: number((info) => String(Math.floor(info.durationMs))),
   COMMON_DURATION: compileCommonDuration,
+  // Of a connection that has carried other requests before, it is less than nothing (as Envoy's).
+  DOWNSTREAM_HANDSHAKE_DURATION: number(({ downstreamTls, startMonotonicMs }) =>
+    downstreamTls === undefined ? undefined : String(Math.trunc(downstreamTls.establishedMs - startMonotonicMs)),
+  ),
+  UPSTREAM_CONNECTION_POOL_READY_DURATION: number(({ upstreamAskedMs, upstreamPoolReadyMs }) =>
+    upstreamPoolReadyMs < 0 ? undefined : String(Math.floor(upstreamPoolReadyMs - upstreamAskedMs)),
+  ),
   REQUEST_DURATION: number(between("DS_RX_BEG", "DS_RX_END")),
   REQUEST_TX_DURATION: number(between("DS_RX_BEG", "US_TX_END")),
   RESPONSE_DURATION: number(between("DS_RX_BEG", "US_RX_BEG")),

@@ -77,6 +77,8 @@ function nameOperators(prefix: string, tlsOf: ReadTls, of: ReadCertificate): Rec
 export const tlsOperators: Readonly<Record<string, OperatorCompiler>> = {
   ...connectionOperators("DOWNSTREAM", downstream),
   ...connectionOperators("UPSTREAM", upstream),
+  UPSTREAM_SERVER_NAME: plain(({ upstreamTls }) => upstreamTls?.serverName),
+  UPSTREAM_TLS_GROUP: plain(({ upstreamTls }) => upstreamTls?.group()),
   DOWNSTREAM_TRANSPORT_FAILURE_REASON: plain((info) => info.downstreamTransportFailureReason?.replaceAll(" ", "_")),
   DOWNSTREAM_PEER_EMAIL_SAN: ofTls(downstream, (tls) => tls.peer.emailSans.join(",")),
   DOWNSTREAM_PEER_FINGERPRINT_256: ofTls(downstream, (tls) => tls.peer.fingerprint256),

@@ -4,25 +4,18 @@
 const notInspected = "the hello of TLS is not fingerprinted";
 const notTold = "the runtime does not tell it";
 const noQuic = "HTTP/3 alone has it";
-const noAttemptIds = "the connections of tries before the last are not remembered";
 
 export const unavailableOperators: Readonly<Record<string, string>> = {
   TLS_JA3_FINGERPRINT: notInspected,
   TLS_JA4_FINGERPRINT: notInspected,
   DOWNSTREAM_TLS_GROUP: notTold,
-  UPSTREAM_TLS_GROUP: notTold,
   DOWNSTREAM_PEER_OTHERNAME_SAN: "certificates of the mesh have none",
   DOWNSTREAM_LOCAL_OTHERNAME_SAN: "certificates of the mesh have none",
   DOWNSTREAM_CX_RTT: notTold,
-  DOWNSTREAM_HANDSHAKE_DURATION: "the handshake is not timed",
-  UPSTREAM_CONNECTION_POOL_READY_DURATION: "the wait for a connection is not timed",
   DOWNSTREAM_LOCAL_CLOSE_REASON: "%CONNECTION_TERMINATION_DETAILS% says it",
   DOWNSTREAM_DETECTED_CLOSE_TYPE: notTold,
   UPSTREAM_LOCAL_CLOSE_REASON: notTold,
   UPSTREAM_DETECTED_CLOSE_TYPE: notTold,
-  UPSTREAM_CONNECTION_ID: noAttemptIds,
-  UPSTREAM_CONNECTION_IDS_ATTEMPTED: noAttemptIds,
-  UPSTREAM_SERVER_NAME: notTold,
   ROUNDTRIP_DURATION: noQuic,
   VIRTUAL_CLUSTER_NAME: "virtual clusters are for statistics alone, and are not read",
 };

@@ -3,7 +3,7 @@
 import type { Destination } from "./destination.ts";
 import type { Cluster, Host } from "../cluster/cluster.ts";
 import type { PeerCertificate } from "../tls/tls-info.ts";
-import type { TlsInfo } from "../tls/tls-info.ts";
+import type { TlsInfo, UpstreamTlsInfo } from "../tls/tls-info.ts";
 import type { Route } from "../route/route-table.ts";
 import type { ActiveSpan, TraceReason } from "../tracing/active-span.ts";
 import type { UpstreamConnection } from "../upstream/pooled-connection.ts";
@@ -75,7 +75,11 @@ export class StreamInfo {
   upstreamHost: Host | undefined = undefined;
   upstreamLocalAddress: string | undefined = undefined;
   /** Of the last try's connection; undefined = it is plain, or there is none yet. */
-  upstreamTls: TlsInfo | undefined = undefined;
+  upstreamTls: UpstreamTlsInfo | undefined = undefined;
+  /** Of the last try's connection; 0 = there is none yet. */
+  upstreamConnectionId = 0;
+  /** Of all that tries have had, where there were several. */
+  triedConnectionIds: number[] | undefined = undefined;
   upstreamProtocol: Protocol | undefined = undefined;
   /** Hosts of all tries, where there were several. */
   triedHosts: Host[] | undefined = undefined;
@@ -127,6 +131,8 @@ export class StreamInfo {
   requestEndedMs = -1;
   responseStartedMs = -1;
   responseEndedMs = -1;
+  upstreamAskedMs = -1;
+  upstreamPoolReadyMs = -1;
   upstreamConnectStartedMs = -1;
   upstreamConnectedMs = -1;
   upstreamRequestStartedMs = -1;
@@ -160,7 +166,9 @@ export class StreamInfo {
   }
 
   /** What is logged of a connection is of the last try's. */
-  triesUpstream(host: Host): void {
+  triesUpstream(host: Host, nowMs: number): void {
+    this.upstreamAskedMs = nowMs;
+    this.upstreamPoolReadyMs = -1;
     if (this.upstreamHost !== undefined) {
       (this.triedHosts ??= [this.upstreamHost]).push(host);
       this.upstreamConnectStartedMs = this.upstreamConnectedMs = this.upstreamRequestStartedMs = -1;
@@ -176,12 +184,15 @@ export class StreamInfo {
   connectedUpstream(connection: UpstreamConnection, bytes: StreamBytes, nowMs: number): void {
     if (this.currentTryBytes !== noStreamBytes) this.keepTryBytes();
     this.currentTryBytes = bytes;
+    if (this.upstreamConnectionId !== 0) (this.triedConnectionIds ??= [this.upstreamConnectionId]).push(connection.id);
+    this.upstreamConnectionId = connection.id;
     this.upstreamLocalAddress = connection.localAddress;
     this.upstreamTls = connection.tls;
     this.upstreamProtocol = connection.protocol;
     this.upstreamConnectStartedMs = connection.connectStartedMs;
     this.upstreamConnectedMs = connection.connectedMs;
     this.upstreamRequestStartedMs = nowMs;
+    this.upstreamPoolReadyMs = nowMs;
   }
 
   /** What the try at hand has taken on the wire, whose connection may serve another request now. */

@@ -7,8 +7,7 @@ import type { ListenerFacts } from "../http/stream-info.ts";
 import type { StreamInfo } from "../http/stream-info.ts";
 import type { Protocol } from "../http/message.ts";
 import type { TlsInfo } from "../tls/tls-info.ts";
-
-let lastId = 0;
+import { nextConnectionId } from "../worker/connection-id.ts";
 
 /** Hears who speaks first on a connection that was passed on before its client had said anything. */
 export interface FirstWord {
@@ -22,7 +21,7 @@ interface ProxiedEnd {
 }
 
 export class ConnectionInfo {
-  readonly id = (lastId += 1);
+  readonly id = nextConnectionId();
   /**
    * Where the client meant to go: the socket's own address, or what `restoreDestination` has put in its place. Without
    * the `::ffff:` of a mapped IPv4 address, as for the remote one.

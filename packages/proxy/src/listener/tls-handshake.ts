@@ -116,6 +116,7 @@ export class TlsHandshake implements DownstreamConnection {
       version: socket.getProtocol() ?? "",
       cipher: socket.getCipher().name,
       applicationProtocol: socket.alpnProtocol === false ? "" : (socket.alpnProtocol ?? ""),
+      establishedMs: this.#options.dataPath.turn.nowMs,
       sessionId: () => sessionIdOf(socket),
     };
     if (!outcome.ok) {

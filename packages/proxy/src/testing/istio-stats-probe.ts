@@ -13,7 +13,7 @@ import { Place, Problems } from "../fields/problems.ts";
 import { type RequestProperties, accepted, fromConfiguration, requestHead, streamInfo } from "./from-configuration.ts";
 import { ManualClock } from "./manual-clock.ts";
 import { DataPath } from "../worker/data-path.ts";
-import type { TlsInfo } from "../tls/tls-info.ts";
+import type { TlsInfo, UpstreamTlsInfo } from "../tls/tls-info.ts";
 import type { HttpFilter, HttpStream } from "../http/filter.ts";
 import { HeaderMap } from "../http/header-map.ts";
 import { filterOfType } from "../filters/http/table.ts";
@@ -101,7 +101,7 @@ export interface Run {
   readonly code?: number;
   readonly flags?: number;
   readonly tls?: TlsInfo;
-  readonly upstreamTls?: TlsInfo;
+  readonly upstreamTls?: UpstreamTlsInfo;
   readonly trailers?: readonly string[];
   readonly traceId?: string;
   readonly isSampled?: boolean;

@@ -24,8 +24,20 @@ export interface TlsInfo {
   readonly cipher: string;
   /** Empty = none was agreed on. */
   readonly applicationProtocol: string;
+  /** When the handshake was over, of the monotonic clock. */
+  readonly establishedMs: number;
   /** Hexadecimal; empty once the socket is gone. */
   sessionId(): string;
+}
+
+/** What is known of a connection to a host beside that. */
+export interface UpstreamTlsInfo extends TlsInfo {
+  /** When TCP's own handshake was over. */
+  readonly connectedMs: number;
+  /** That was asked for; empty = none was. */
+  readonly serverName: string;
+  /** Of the key exchange, such as `X25519`; empty where the runtime does not tell it. */
+  group(): string;
 }
 
 /** A certificate as it was shown in a handshake. */

@@ -4,7 +4,8 @@ import type { Socket } from "node:net";
 import type { Cluster, UpstreamProtocol } from "../cluster/cluster.ts";
 import { type ClientCodec, type ClientCodecOwner, openClientCodec } from "../codec/client-codec.ts";
 import type { RequestSender, ResponseReceiver } from "../codec/stream-codec.ts";
-import type { TlsInfo } from "../tls/tls-info.ts";
+import type { UpstreamTlsInfo } from "../tls/tls-info.ts";
+import { nextConnectionId } from "../worker/connection-id.ts";
 import type { DataPath } from "../worker/data-path.ts";
 import { closedByPeer } from "../worker/closed-by-peer.ts";
 import { CallbackTimer } from "../worker/timer-wheel.ts";
@@ -24,9 +25,10 @@ const http2Protocols: readonly string[] = ["h2"];
 
 /** What a stream learns of the connection that carries it. */
 export interface UpstreamConnection {
+  readonly id: number;
   readonly localAddress: string | undefined;
   /** Undefined = the connection is plain. */
-  readonly tls: TlsInfo | undefined;
+  readonly tls: UpstreamTlsInfo | undefined;
   /** Undefined = bytes of a tunnel. */
   readonly protocol: UpstreamProtocol | undefined;
   /** Of the monotonic clock; -1 = it was not timed. */
@@ -50,9 +52,10 @@ export class PooledConnection implements ClientCodecOwner, UpstreamConnection {
   readonly #socket: Socket;
   readonly #codec: ClientCodec;
   #state: State = "connecting";
-  tls: TlsInfo | undefined = undefined;
+  tls: UpstreamTlsInfo | undefined = undefined;
   readonly connectStartedMs: number;
   connectedMs = -1;
+  readonly id = nextConnectionId();
   /** The pool's own mark: it is among those that have capacity. */
   isListed = false;
   #openStreams = 0;
@@ -146,13 +149,13 @@ export class PooledConnection implements ClientCodecOwner, UpstreamConnection {
     this.#codec.destroy();
   }
 
-  onConnected(tls: TlsInfo | undefined): void {
+  onConnected(tls: UpstreamTlsInfo | undefined): void {
     this.tls = tls;
     this.#dataPath.timers.disarm(this.#timer);
     this.#state = "open";
     this.#idleSinceMs = this.#dataPath.turn.nowMs;
-    this.connectedMs = this.#idleSinceMs;
-    this.#cluster.stats.lives.onConnected(this.connectedMs - this.connectStartedMs);
+    this.connectedMs = tls?.connectedMs ?? this.#idleSinceMs;
+    this.#cluster.stats.lives.onConnected(this.#idleSinceMs - this.connectStartedMs);
     const { maxConnectionDurationMs } = this.#cluster;
     if (maxConnectionDurationMs > 0) this.#endsAtMs = this.#idleSinceMs + maxConnectionDurationMs;
     this.#armTimer(this.#idleSinceMs);

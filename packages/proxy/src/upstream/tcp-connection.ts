@@ -6,9 +6,10 @@ import { SocketOutput } from "../worker/socket-output.ts";
 import type { StreamResetReason } from "../codec/stream-codec.ts";
 import type { Cluster, Host } from "../cluster/cluster.ts";
 import { ipPortText } from "../http/ip-port-text.ts";
+import { nextConnectionId } from "../worker/connection-id.ts";
 import type { DataPath } from "../worker/data-path.ts";
 import { CallbackTimer } from "../worker/timer-wheel.ts";
-import type { TlsInfo } from "../tls/tls-info.ts";
+import type { UpstreamTlsInfo } from "../tls/tls-info.ts";
 import { readyEventOf } from "../tls/ready-event.ts";
 import { connectFailure, connectSocket, transportErrorText } from "./connect-socket.ts";
 import { resetSocket } from "./reset-socket.ts";
@@ -37,9 +38,10 @@ export class TcpConnection {
   readonly #dataPath: DataPath;
   readonly #connectTimer = new CallbackTimer(() => this.#onConnectTimeout());
   readonly #startedMs: number;
+  readonly id = nextConnectionId();
   #connected = false;
   /** Undefined = the connection is plain, or not up yet. */
-  tls: TlsInfo | undefined = undefined;
+  tls: UpstreamTlsInfo | undefined = undefined;
   /** The owner wants to hear no more. */
   #abandoned = false;
   #timedOut = false;
@@ -62,7 +64,7 @@ export class TcpConnection {
     this.#output = new SocketOutput(socket, dataPath, cluster.perConnectionBufferLimitBytes, () =>
       this.#tell(() => owner.onDrained()),
     );
-    socket.on(readyEventOf(socket), (tls?: TlsInfo) => this.#onConnect(tls));
+    socket.on(readyEventOf(socket), (tls?: UpstreamTlsInfo) => this.#onConnect(tls));
     socket.on("end", () => {
       this.#isEndedByHost = socket.writableEnded;
       this.#tell(() => owner.onEnd());
@@ -123,7 +125,7 @@ export class TcpConnection {
     this.#tell(() => this.#owner.onData(chunk));
   }
 
-  #onConnect(tls: TlsInfo | undefined): void {
+  #onConnect(tls: UpstreamTlsInfo | undefined): void {
     this.#connected = true;
     this.#cluster.stats.lives.onConnected(this.#dataPath.clock.monotonicMs() - this.#startedMs);
     this.tls = tls;

@@ -3,7 +3,7 @@
 import type { RequestSender, StreamResetReason } from "../codec/stream-codec.ts";
 import type { Cluster, Host } from "../cluster/cluster.ts";
 import type { DataPath } from "../worker/data-path.ts";
-import type { TlsInfo } from "../tls/tls-info.ts";
+import type { UpstreamTlsInfo } from "../tls/tls-info.ts";
 import { HeaderMap } from "../http/header-map.ts";
 import type { RequestHead } from "../http/message.ts";
 import type { StreamBytes } from "../http/stream-bytes.ts";
@@ -33,11 +33,15 @@ export class TcpUpstream implements RequestSender, StreamBytes, UpstreamConnecti
   readonly decompressedHeaderBytesReceived = 0;
   readonly bytes: StreamBytes = this;
 
+  get id(): number {
+    return this.#connection.id;
+  }
+
   get localAddress(): string | undefined {
     return this.#connection.localAddress;
   }
 
-  get tls(): TlsInfo | undefined {
+  get tls(): UpstreamTlsInfo | undefined {
     return this.#connection.tls;
   }
 

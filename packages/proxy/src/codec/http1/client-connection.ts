@@ -3,7 +3,7 @@
 import type { Socket } from "node:net";
 import { ipPortText } from "../../http/ip-port-text.ts";
 import type { DataPath } from "../../worker/data-path.ts";
-import type { TlsInfo } from "../../tls/tls-info.ts";
+import type { UpstreamTlsInfo } from "../../tls/tls-info.ts";
 import type { HeaderMap } from "../../http/header-map.ts";
 import type { RequestHead } from "../../http/message.ts";
 import { fieldBytes } from "../../http/stream-bytes.ts";
@@ -85,7 +85,7 @@ export class Http1ClientConnection implements ClientCodec, RequestSender, BodySi
     this.#request = new RequestEncoder(this.#output, this.bytes, settings.enableTrailers);
     this.#head = new HeadReader(settings.maxHeadBytes, settings.maxFieldCount, mayBeginResponse);
     this.#body = new BodyDecoder(settings.maxHeadBytes, settings.maxFieldCount);
-    socket.on(readyEventOf(socket), (tls?: TlsInfo) => this.#onConnect(tls));
+    socket.on(readyEventOf(socket), (tls?: UpstreamTlsInfo) => this.#onConnect(tls));
     socket.on("end", () => this.#onEnd());
     socket.on("error", (error: NodeJS.ErrnoException) => {
       this.#error = error;
@@ -127,7 +127,7 @@ export class Http1ClientConnection implements ClientCodec, RequestSender, BodySi
     this.#socket.destroy();
   }
 
-  #onConnect(tls: TlsInfo | undefined): void {
+  #onConnect(tls: UpstreamTlsInfo | undefined): void {
     this.#state = "idle";
     this.#isNew = true;
     this.#dataPath.turn.run(() => this.#owner.onConnected(tls));

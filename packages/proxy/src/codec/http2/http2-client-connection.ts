@@ -4,7 +4,7 @@ import type { Socket } from "node:net";
 import { HeaderMap } from "../../http/header-map.ts";
 import { ipPortText } from "../../http/ip-port-text.ts";
 import { readyEventOf } from "../../tls/ready-event.ts";
-import type { TlsInfo } from "../../tls/tls-info.ts";
+import type { UpstreamTlsInfo } from "../../tls/tls-info.ts";
 import type { DataPath } from "../../worker/data-path.ts";
 import type { ClientCodec, ClientCodecOwner } from "../client-codec.ts";
 import type { RequestSender, ResponseReceiver } from "../stream-codec.ts";
@@ -67,7 +67,7 @@ export class Http2ClientConnection implements ClientCodec, SessionOwner, ClientS
     this.#session = new Http2Session(this, this.#output, settings, dataPath);
     this.#response = new ResponseFields(settings);
     this.#trailers = new TrailerFields(settings);
-    socket.on(readyEventOf(socket), (tls?: TlsInfo) => this.#onConnect(tls));
+    socket.on(readyEventOf(socket), (tls?: UpstreamTlsInfo) => this.#onConnect(tls));
     socket.on("end", () => this.#onEnd());
     socket.on("error", (error: NodeJS.ErrnoException) => {
       this.#error = error;
@@ -129,7 +129,7 @@ export class Http2ClientConnection implements ClientCodec, SessionOwner, ClientS
     this.#socket.destroy();
   }
 
-  #onConnect(tls: TlsInfo | undefined): void {
+  #onConnect(tls: UpstreamTlsInfo | undefined): void {
     this.#state = "open";
     this.#dataPath.turn.run(() => {
       this.#session.frames.preface();

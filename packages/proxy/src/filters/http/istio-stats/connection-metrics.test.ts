@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { MetricRegistry } from "@tulle/telemetry";
-import type { TlsInfo } from "../../../tls/tls-info.ts";
+import type { TlsInfo, UpstreamTlsInfo } from "../../../tls/tls-info.ts";
 import { finishedHandshake } from "../../../testing/finished-handshake.ts";
 import { StreamInfo } from "../../../http/stream-info.ts";
 import { ManualClock } from "../../../testing/manual-clock.ts";
@@ -17,7 +17,7 @@ const table: readonly {
   readonly name: string;
   readonly reporter: "source" | "destination";
   readonly downstream?: TlsInfo;
-  readonly upstream?: TlsInfo;
+  readonly upstream?: UpstreamTlsInfo;
   readonly expected: readonly string[];
 }[] = [
   { name: "a plain connection to a host", reporter: "source", expected: ["unknown", "unknown", "unknown"] },

@@ -138,7 +138,7 @@ export class RouterRequest extends TimerEntry implements LoadBalancerContext {
   #tryAt(host: Host): void {
     const stream = this.#stream;
     const { info, request } = stream;
-    info.triesUpstream(host);
+    info.triesUpstream(host, stream.dataPath.turn.nowMs);
     if (this.#action.autoHostRewrite && host.hostname !== "") {
       rewriteAuthority(request, host.hostname, this.#action.appendForwardedHost);
     }

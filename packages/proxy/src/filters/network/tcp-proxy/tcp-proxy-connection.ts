@@ -52,7 +52,6 @@ export class TcpProxyConnection implements DownstreamConnection, TcpConnectionOw
   #wasDestroyed = false;
   #lastActivityMs = 0;
   /** Of the last try. */
-  #connectStartedMs = -1;
 
   constructor(settings: TcpProxySettings, options: DownstreamConnectionOptions) {
     const { dataPath, info } = options;
@@ -114,15 +113,16 @@ export class TcpProxyConnection implements DownstreamConnection, TcpConnectionOw
 
   #tryHost(cluster: Cluster): void {
     const host = cluster.hostOfDestination?.(this.#info) ?? cluster.loadBalancer.chooseHost(undefined);
+    const { dataPath, info } = this.#options;
+    this.#info.upstreamAskedMs = dataPath.turn.nowMs;
     if (host === undefined) {
+      this.#info.upstreamPoolReadyMs = this.#info.upstreamAskedMs;
       cluster.stats.noHealthyHosts.increment();
       this.#fail("UH");
       return;
     }
-    const { dataPath, info } = this.#options;
     this.#info.attemptCount += 1;
     this.#info.upstreamHost = host;
-    this.#connectStartedMs = dataPath.turn.nowMs;
     cluster.stats.upstreamRequestsPendingTotal.increment();
     this.#upstream = new TcpConnection(host, cluster, this, dataPath);
     dataPath.upstreamLog.debug("connecting", {
@@ -143,6 +143,7 @@ export class TcpProxyConnection implements DownstreamConnection, TcpConnectionOw
     const host = this.#info.upstreamHost!;
     host.stats.requestsError += 1;
     this.#cluster!.outlierDetection?.onNoResponse(host, "reset");
+    this.#info.upstreamPoolReadyMs = this.#options.dataPath.turn.nowMs;
     this.#info.responseFlags |= responseFlags.UF.bit;
     if (detail !== "") this.#info.upstreamTransportFailureReason = detail;
     this.#connect();
@@ -152,8 +153,11 @@ export class TcpProxyConnection implements DownstreamConnection, TcpConnectionOw
     const host = this.#info.upstreamHost!;
     const { stats, outlierDetection } = this.#cluster!;
     this.#state = "open";
-    this.#info.upstreamConnectStartedMs = this.#connectStartedMs;
-    this.#info.upstreamConnectedMs = this.#options.dataPath.turn.nowMs;
+    const { nowMs } = this.#options.dataPath.turn;
+    this.#info.upstreamConnectStartedMs = this.#info.upstreamAskedMs;
+    this.#info.upstreamPoolReadyMs = nowMs;
+    this.#info.upstreamConnectedMs = this.#upstream!.tls?.connectedMs ?? nowMs;
+    this.#info.upstreamConnectionId = this.#upstream!.id;
     outlierDetection?.onConnected(host);
     this.#info.upstreamLocalAddress = this.#upstream!.localAddress;
     this.#info.upstreamTls = this.#upstream!.tls;
