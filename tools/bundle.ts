@@ -171,12 +171,16 @@ function warm(root: string, bundle: string, files: readonly string[]): void {
   const modules = files.filter((file) => !startsAtOnce.has(path.basename(file, ".mjs")));
   const urls = modules.map((file) => pathToFileURL(path.join(bundle, file)).href);
   const program = `
-    import { enableCompileCache, flushCompileCache } from "node:module";
-    enableCompileCache(${JSON.stringify(path.join(root, "node_modules", ".cache", "compile"))});
+    import { flushCompileCache } from "node:module";
     for (const url of ${JSON.stringify(urls)}) await import(url);
     flushCompileCache();
     process.exit(0);`;
-  spawnSync(process.execPath, ["--input-type=module", "--eval", program], { stdio: "ignore", timeout: 60_000 });
+  const env = { ...process.env, NODE_COMPILE_CACHE: path.join(root, "node_modules", ".cache", "compile") };
+  // And the few sources that a start reads before it knows of the bundle.
+  const entry = [path.join(root, "packages/cli/src/main.ts"), "version"];
+  for (const args of [["--input-type=module", "--eval", program], entry]) {
+    spawnSync(process.execPath, args, { env, stdio: "ignore", timeout: 60_000 });
+  }
 }
 
 try {

@@ -7,6 +7,12 @@ import path from "node:path";
 import { test } from "node:test";
 import { batchProgram, testBatches } from "./test-batches.ts";
 
+/** One hook for all files would count to two. */
+const hooks = `import assert from "node:assert/strict";
+import { before, test } from "node:test";
+let begun = 0;
+before(() => { begun += 1; });
+`;
 const plain = 'import { test } from "node:test";\n';
 
 async function withFiles(files: Readonly<Record<string, string>>, use: (root: string) => Promise<void>): Promise<void> {
@@ -26,11 +32,15 @@ test("what needs a process of its own has one", async () => {
   const files = {
     "packages/a/one.test.ts": plain,
     "packages/a/two.test.ts": plain,
+    "packages/a/clock.test.ts": `${plain}mock.timers.enable();\n`,
     "packages/a/hooks.test.ts": `${plain}after(() => {});\n`,
     "packages/a/environment.test.ts": `${plain}process.env["HOME"] = "/";\n`,
     "packages/a/programs.test.ts": `${plain}await startProcess(process.execPath);\n`,
     "packages/b/other.test.ts": plain,
     "tests/e2e/shop.test.ts": plain,
+    "tests/parity/one.test.ts": plain,
+    "tests/parity/two.test.ts": plain,
+    "tests/parity/whole.test.ts": `${plain}await ShopInstance.start();\n`,
     "tests/e2e/looks.test.ts": `${plain}useRunningShop("Tulle's proxy", take);\n`,
     "tests/e2e/routes.test.ts": `${plain}useRunningShop(name, take);\nafter(() => {});\n`,
     "tests/e2e/signs-in.test.ts": `${plain}useRunningShop("whole, Tulle's proxy", take);\n`,
@@ -40,14 +50,16 @@ test("what needs a process of its own has one", async () => {
     assert.deepEqual(
       batches.map(({ files: of }) => of).sort(([a], [b]) => a!.localeCompare(b!)),
       [
+        ["packages/a/clock.test.ts"],
         ["packages/a/environment.test.ts"],
-        ["packages/a/hooks.test.ts"],
+        ["packages/a/hooks.test.ts", "packages/a/programs.test.ts"],
         ["packages/a/one.test.ts", "packages/a/two.test.ts"],
-        ["packages/a/programs.test.ts"],
         ["packages/b/other.test.ts"],
         ["tests/e2e/looks.test.ts", "tests/e2e/routes.test.ts"],
         ["tests/e2e/shop.test.ts"],
         ["tests/e2e/signs-in.test.ts"],
+        ["tests/parity/one.test.ts", "tests/parity/two.test.ts"],
+        ["tests/parity/whole.test.ts"],
       ],
     );
   });
@@ -72,7 +84,9 @@ test("a batch runs every file, and a failure names the file that it stands in", 
   const files = {
     "packages/a/good.test.ts": `${plain}test("good", () => {});\n`,
     "packages/a/bad.test.ts": `${plain}test("bad", () => { throw new Error("broken"); });\n`,
-    "packages/a/last.test.ts": `${plain}test("last", () => {});\n`,
+    "packages/a/last.test.ts": `${hooks}test("last", () => assert.equal(begun, 1));\n`,
+    "packages/a/not-loaded.test.ts": 'throw new Error("cannot be loaded");\n',
+    "packages/a/later.test.ts": `${hooks}test("later", () => assert.equal(begun, 1));\n`,
   };
   await withFiles(files, async (root) => {
     const program = path.join(root, "batch.test.mjs");
@@ -82,7 +96,7 @@ test("a batch runs every file, and a failure names the file that it stands in", 
       // The runner tells its children by this that they are tests.
       env: { ...process.env, NODE_TEST_CONTEXT: undefined },
     });
-    assert.match(ran.stdout, /✔ good[^]*✖ bad[^]*✔ last/);
+    assert.match(ran.stdout, /✔ good[^]*✖ bad[^]*✔ last[^]*✖ packages\/a\/not-loaded.test.ts[^]*✔ later/);
     assert.match(ran.stdout, /test at .*bad\.test\.ts:2:1/);
     assert.equal(ran.status, 1);
   });

@@ -5,6 +5,7 @@ import { spawn } from "node:child_process";
 import { glob, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
+import { pathToFileURL } from "node:url";
 import { parseArgs } from "node:util";
 import { debianTool, installDebianTools, type DebianToolName } from "../tests/tools/debian-tool.ts";
 import { envoyPath } from "../tests/tools/envoy-path.ts";
@@ -151,6 +152,7 @@ async function runTests(kind: TestKind): Promise<boolean> {
   const report = path.join(folder, "outcomes.jsonl");
   try {
     const passed = await execute(process.execPath, [
+      `--import=${pathToFileURL(path.join(root, "tools", "quick-imports.ts")).href}`,
       "--test",
       // Of two cores: files wait for a third of their time, and Node's own default there is one file at a time. A long
       // test loads both by itself: beside another one it would find requests that wait longer than a proxy drains.
