@@ -22,6 +22,9 @@ interface GetOptions extends InstanceOption {
   readonly output?: "json" | "yaml" | "wide" | "name";
 }
 
+/** In a message. */
+const maxNamed = 10;
+
 export function register(command: Command, context: CommandContext): void {
   addInstanceOption(command);
   command
@@ -61,11 +64,22 @@ async function showOne(
     const { items } = await client.list(kind);
     const elsewhere = items.filter(({ metadata }) => metadata.name === name).map(({ metadata }) => metadata.namespace);
     const where = namespace === "" ? "" : ` in the namespace "${namespace}"`;
-    const hint = `There is one in "${elsewhere.join('", "')}": add -n ${elsewhere[0]}.`;
-    throw new CommandFailure(`${displayName(kind, name)} not found${where}`, elsewhere.length === 0 ? {} : { hint });
+    const hint =
+      elsewhere.length === 0
+        ? otherNames(kind, items)
+        : `There is one in "${elsewhere.join('", "')}": add -n ${elsewhere[0]}.`;
+    throw new CommandFailure(`${displayName(kind, name)} not found${where}`, { hint });
   }
   const shown = concealSecrets(resource);
   await print(shown, [{ kind, items: [shown] }], options, context);
+}
+
+/** Where there is none of the name at all. */
+function otherNames(kind: Kind, items: readonly MeshResource[]): string {
+  if (items.length === 0) return `There are no ${kindDefinitions[kind].plural} in any namespace.`;
+  const names = items.map(({ metadata: { name, namespace } }) => (namespace === "" ? name : `${namespace}/${name}`));
+  const more = names.length > maxNamed ? ` and ${names.length - maxNamed} more` : "";
+  return `There are: ${names.toSorted().slice(0, maxNamed).join(", ")}${more}.`;
 }
 
 async function showKinds(
@@ -81,9 +95,11 @@ async function showKinds(
     const items = (await client.list(kind, namespace)).items.map(concealSecrets).toSorted(byName);
     groups.push({ kind, items });
     if (items.length > 0) continue;
-    const all = namespace === undefined ? 0 : (await client.list(kind)).items.length;
+    const elsewhere = namespace === undefined ? [] : (await client.list(kind)).items;
     const where = namespace === undefined ? "" : ` in the namespace "${namespace}"`;
-    const hint = all === 0 ? "" : ` (${all} elsewhere: -A shows all namespaces)`;
+    const [only, ...others] = new Set(elsewhere.map(({ metadata }) => metadata.namespace));
+    const way = others.length === 0 ? `-n ${only}, or ` : "";
+    const hint = elsewhere.length === 0 ? "" : ` (${elsewhere.length} elsewhere: ${way}-A shows all namespaces)`;
     context.stderr(`${wrapText(`no ${kindDefinitions[kind].plural}${where}${hint}`, context.columns)}\n`);
   }
   const items = groups.flatMap((group) => group.items);

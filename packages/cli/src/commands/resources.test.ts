@@ -162,7 +162,7 @@ test("get tells where to look for what is not there", async (t) => {
     {
       line: "get svc",
       exitCode: 0,
-      stderr: 'no services in the namespace "default" (1 elsewhere: -A shows all namespaces)\n',
+      stderr: 'no services in the namespace "default" (1 elsewhere: -n shop, or -A shows all namespaces)\n',
     },
     { line: "get gw -A", exitCode: 0, stderr: "no gateways\n" },
     { line: "get svc,dr catalog", exitCode: 2, stderr: "tulle: a name goes with one kind and one namespace\n" },

@@ -2,6 +2,7 @@
 // replaced, in kubectl's words. KIND/NAME and KIND NAME say which is meant.
 import type { Command } from "commander";
 import { findKind } from "@tulle/config";
+import { CommandFailure } from "../../command/command-failure.ts";
 import type { CommandContext, OutputOption } from "../../command/command-module.ts";
 import { addExamples, addInstanceOption, addOutputOption, wholeNumber } from "../../command/command-options.ts";
 import { connect, withApiFailures } from "../../instance/instance-client.ts";
@@ -10,6 +11,10 @@ import { registerHistory, registerSteering, showRollout } from "./rollouts.ts";
 import { registerWatch } from "./watch-rollout.ts";
 
 const defaultTimeoutSeconds = 120;
+
+interface Named {
+  readonly metadata: { readonly name: string; readonly namespace: string };
+}
 
 type StatusOptions = DeploymentStatusOptions & OutputOption;
 
@@ -55,7 +60,16 @@ async function meantRollout(
   const [deployments, rollouts] = await withApiFailures(instance, () =>
     Promise.all([client.list("Deployment"), client.list("Rollout")]),
   );
-  const isNamed = ({ metadata }: { readonly metadata: { readonly name: string; readonly namespace: string } }) =>
+  const isNamed = ({ metadata }: Named): boolean =>
     [metadata.name, `${metadata.name}.${metadata.namespace}`].includes(first);
-  return deployments.items.some(isNamed) || !rollouts.items.some(isNamed) ? undefined : first;
+  if (deployments.items.some(isNamed)) return undefined;
+  if (rollouts.items.some(isNamed)) return first;
+  const names = (all: readonly Named[]): string =>
+    all
+      .map(({ metadata }) => `\n  ${metadata.name}.${metadata.namespace}`)
+      .toSorted()
+      .join("") || " none";
+  throw new CommandFailure(`there is neither a Rollout nor a Deployment ${first}`, {
+    hint: `Rollouts:${names(rollouts.items)}\nDeployments:${names(deployments.items)}`,
+  });
 }

@@ -40,6 +40,18 @@ test("a Rollout from its start to its end", async (t) => {
       exitCodes.ok,
       /catalog\.shop: canary of catalog, revision 0\n.*Idle: has not been started/,
     ],
+    [
+      "rollout status nothing",
+      exitCodes.failure,
+      /there is neither a Rollout nor a Deployment nothing\nRollouts:\n {2}catalog\.shop\nDeployments:\n {2}web\.shop\n/,
+    ],
+    ["rollout status catalog -n other", exitCodes.failure, /no Rollout catalog in the namespace other\n.*-n shop/],
+    [
+      "get rollout",
+      exitCodes.ok,
+      /no rollouts in the namespace "default" \(1 elsewhere: -n shop, or -A shows all namespaces\)/,
+    ],
+    ["get rollout nothing", exitCodes.failure, /not found in the namespace "default"\nThere are: shop\/catalog\.\n/],
     ["rollout history catalog", exitCodes.ok, /It has not been started/],
     ["rollout pause catalog", exitCodes.failure, /has not been started/],
     ["rollout start rollout/catalog", exitCodes.ok, /rollout\/catalog started: waits until it is promoted or resumed/],
