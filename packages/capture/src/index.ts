@@ -2,8 +2,9 @@
 export * from "./socket-owner.ts";
 export * from "./processes.ts";
 export * from "./own-programs.ts";
-export { originalDestination, unixSocketPeer } from "./kernel.ts";
+export { originalDestination, transparentSocket, unixSocketPeer } from "./kernel.ts";
 export * from "./rules/capture-plan.ts";
-export { captureRules, captureTable } from "./rules/capture-rules.ts";
-export * from "./rules/nft.ts";
+export { captureRules, captureTable, tproxyMark } from "./rules/capture-rules.ts";
+export { applyRules, installCapture, installedRules, removeCapture } from "./rules/install-capture.ts";
+export * from "./rules/network-tools.ts";
 export { nameserversOf } from "./rules/resolvers.ts";

@@ -10,6 +10,8 @@ const definitions = {
   send: { arguments: ["i32", "buffer", "u64", "i32"], return: "i64" },
   recv: { arguments: ["i32", "buffer", "u64", "i32"], return: "i64" },
   close: { arguments: ["i32"], return: "i32" },
+  setsockopt: { arguments: ["i32", "i32", "i32", "buffer", "u32"], return: "i32" },
+  bind: { arguments: ["i32", "buffer", "u32"], return: "i32" },
   getsockopt: { arguments: ["i32", "i32", "i32", "buffer", "buffer"], return: "i32" },
 } as const;
 
@@ -125,4 +127,43 @@ export function originalDestination(
   // sockaddr_in: family, port, address; sockaddr_in6: family, port, flow, address, scope.
   const address = isLong ? destinationBuffer.subarray(8, 24) : destinationBuffer.subarray(4, 8);
   return { ip: plainAddressText(address), port: destinationBuffer.readUInt16BE(2) };
+}
+
+const streamSocket = 1;
+const socketNonBlocking = 0o4000;
+const addressFamilyInet = 2;
+const addressFamilyInet6 = 10;
+const ipTransparent = 19;
+const ipv6Transparent = 75;
+const socketMark = 36;
+
+/**
+ * A TCP socket at an address that need not be this machine's (ip(7), IP_TRANSPARENT), with a mark on what it sends.
+ * Answers its descriptor, for `new net.Socket({ fd, manualStart: true })` or `listen({ fd })`, or undefined where the
+ * kernel refuses one of the steps: it takes CAP_NET_ADMIN, or the port is somebody's.
+ */
+export function transparentSocket(address: Uint8Array, port: number, mark?: number): number | undefined {
+  const isLong = address.length === 16;
+  const end = Buffer.alloc(isLong ? longAddressBytes : 16);
+  end.writeUInt16LE(isLong ? addressFamilyInet6 : addressFamilyInet, 0);
+  end.writeUInt16BE(port, 2);
+  end.set(address, isLong ? 8 : 4);
+  const word = (value: number): Buffer => Buffer.from(Uint32Array.of(value).buffer);
+  try {
+    const { socket, setsockopt, bind, close } = calls();
+    const kind = streamSocket | socketCloseOnExec | socketNonBlocking;
+    const descriptor = Number(socket(isLong ? addressFamilyInet6 : addressFamilyInet, kind, 0));
+    if (descriptor < 0) return undefined;
+    const set = (level: number, option: number, value: number): boolean =>
+      Number(setsockopt(descriptor, level, option, word(value), 4)) === 0;
+    const isMade =
+      (isLong ? set(ipv6Level, ipv6Transparent, 1) : set(ipLevel, ipTransparent, 1)) &&
+      (mark === undefined || set(socketLevel, socketMark, mark)) &&
+      Number(bind(descriptor, end, end.length)) === 0;
+    if (isMade) return descriptor;
+    close(descriptor);
+    return undefined;
+  } catch {
+    return undefined;
+  }
 }

@@ -5,10 +5,11 @@ import { after, describe, test } from "node:test";
 import { CaptureNetwork, dnsAnswers, own, world, type OpenConnection, type Who } from "../testing/capture-network.ts";
 import { planCapture, type CaptureSettings } from "./capture-plan.ts";
 import { captureRules, removalRules } from "./capture-rules.ts";
-import { applyRules, CaptureFailure, installCapture, installedRules, removeCapture } from "./nft.ts";
+import { applyRules, installCapture, installedRules, removeCapture } from "./install-capture.ts";
+import { CaptureFailure } from "./network-tools.ts";
 
 const network = await CaptureNetwork.open();
-const options = { nft: [...network.pod.enter, "nft"] };
+const options = { prefix: network.pod.enter };
 let proxy = network.serveProxy();
 after(() => removeCapture(options));
 

@@ -9,7 +9,15 @@ export interface PortSelection {
   readonly ports: readonly number[];
 }
 
+/**
+ * How what comes in reaches the proxy. REDIRECT: the kernel changes the destination, and tells the proxy what it was.
+ * TPROXY: it does not, and the proxy may speak to the application from the client's own address. What programs send is
+ * redirected in both.
+ */
+export type CaptureMode = "REDIRECT" | "TPROXY";
+
 export interface CapturePlan {
+  readonly mode: CaptureMode;
   /** The proxy's own, which capture leaves alone: by user, by group. */
   readonly proxyUids: readonly number[];
   readonly proxyGids: readonly number[];
@@ -53,6 +61,7 @@ const defaults = {
 export type CaptureSettings = { readonly [Name in keyof typeof defaults | "proxyGid"]?: string | undefined } & {
   /** "resolvers": the servers that `nameservers` lists; "all": whoever is asked at port 53. */
   readonly dns?: "resolvers" | "all" | undefined;
+  readonly mode?: CaptureMode | undefined;
   readonly nameservers?: readonly string[] | undefined;
 };
 
@@ -84,6 +93,7 @@ export function planCapture(settings: CaptureSettings): PlanResult {
   const excludedInboundPorts = read("excludeInboundPorts", parsePorts);
   const includedInboundPorts = read("includeInboundPorts", allOr(parsePorts));
   const plan = {
+    mode: settings.mode ?? "REDIRECT",
     proxyUids: read("proxyUid", parseUserIds),
     proxyGids: read("proxyGid", parseUserIds),
     outboundPort: read("outboundPort", parsePort),

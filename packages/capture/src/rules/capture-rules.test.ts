@@ -139,6 +139,32 @@ test("every choice", () => {
   );
 });
 
+test("TPROXY: what comes in keeps its destination, and the application's answers turn back to the proxy", () => {
+  const added = (settings: CaptureSettings): string => {
+    const redirect = rulesOf(settings).split("\n");
+    const lines = rulesOf({ ...settings, mode: "TPROXY" }).split("\n");
+    return lines.filter((line) => !redirect.includes(line) && !line.includes("#")).join("\n");
+  };
+  assert.equal(
+    added({ excludeInterfaces: "eth1", virtualInterfaces: "tap0" }),
+    `    oifname "lo" meta mark 1337 accept
+  chain transparent_inbound {
+    type filter hook prerouting priority mangle; policy accept;
+    iifname { "eth1", "tap0" } accept
+    iifname "lo" accept
+    meta l4proto != tcp accept
+    meta nfproto ipv4 meta l4proto tcp tproxy ip to :15006 accept
+    meta nfproto ipv6 meta l4proto tcp tproxy ip6 to :15006 accept
+    meta l4proto tcp reject with tcp reset
+  chain transparent_answers {
+    type route hook output priority mangle; policy accept;
+    meta mark 1337 ct mark set 1337 accept
+    ct mark 1337 meta mark set 1337`,
+  );
+  assert.match(added({ includeInboundPorts: "80,15006" }), /tcp dport != 80 accept\n.*tproxy/);
+  assert.doesNotMatch(added({ includeInboundPorts: "" }), /tproxy|reject/);
+});
+
 const long = Array.from({ length: 1001 }, (_, index) => String(index + 1)).join(",");
 const wrong: readonly { readonly settings: CaptureSettings; readonly problems: readonly string[] }[] = [
   {

@@ -1,9 +1,12 @@
 // A plan as one transaction of nft(8): it makes the table, in the place of an older one, or nothing. Who reads it with
 // `nft list table inet tulle_capture` finds the chains as they are named here.
-import type { CapturePlan } from "./capture-plan.ts";
+import type { CapturePlan, PortSelection } from "./capture-plan.ts";
 import { holds, parseIpRange, rangeText, withoutOverlaps, type IpRange } from "./ip-range.ts";
 
 export const captureTable = "tulle_capture";
+
+/** On what the proxy sends to its application from a client's address, and on the answers (istio-iptables: -t). */
+export const tproxyMark = 1337;
 
 /** From where the proxy sends to its own application what no rule of the mesh is about (Istio: InboundPassthrough). */
 const passthroughSource = { 4: "127.0.0.6", 6: "::6" } as const;
@@ -33,6 +36,7 @@ export function captureRules(plan: CapturePlan): string {
     inbound(plan),
     outbound(plan),
     input(plan),
+    ...transparent(plan),
     ...dnsZones(plan),
   ];
   return `${removalRules}table inet ${captureTable} {\n${chains.map(chainText).join("\n")}}\n`;
@@ -53,7 +57,7 @@ const beganBefore = [
 ];
 
 /** What comes from outside the pod. */
-function prerouting({ excludedInterfaces, virtualInterfaces }: CapturePlan): Chain {
+function prerouting({ mode, excludedInterfaces, virtualInterfaces }: CapturePlan): Chain {
   return {
     name: "prerouting",
     hook: "nat hook prerouting priority dstnat",
@@ -61,9 +65,49 @@ function prerouting({ excludedInterfaces, virtualInterfaces }: CapturePlan): Cha
       ...interfaceRule("iifname", excludedInterfaces, "accept"),
       ...beganBefore,
       ...interfaceRule("iifname", virtualInterfaces, "goto outbound"),
-      "meta l4proto tcp goto inbound",
+      ...(mode === "REDIRECT" ? ["meta l4proto tcp goto inbound"] : []),
     ],
   };
+}
+
+/**
+ * TPROXY: the proxy's socket takes what comes in though it is for another port, and each side keeps its addresses. The
+ * application answers the client's address; its answers turn back to the proxy by a routing rule for their mark.
+ */
+function transparent(plan: CapturePlan): readonly Chain[] {
+  const { mode, inboundPort, excludedInterfaces, virtualInterfaces } = plan;
+  if (mode === "REDIRECT") return [];
+  const { kind, ports } = capturedInbound(plan);
+  return [
+    {
+      name: "transparent_inbound",
+      hook: "filter hook prerouting priority mangle",
+      lines: [
+        ...interfaceRule("iifname", [...excludedInterfaces, ...virtualInterfaces], "accept"),
+        'iifname "lo" accept',
+        "meta l4proto != tcp accept",
+        ...beganBefore,
+        ...(kind === "all-but" ? portRule("tcp dport", ports, "accept") : portRule("tcp dport !=", ports, "accept")),
+        ...(kind === "only" && ports.length === 0
+          ? []
+          : [
+              `meta nfproto ipv4 meta l4proto tcp tproxy ip to :${inboundPort} accept`,
+              `meta nfproto ipv6 meta l4proto tcp tproxy ip6 to :${inboundPort} accept`,
+              "# Nobody listens there: without a proxy nothing goes round it.",
+              "meta l4proto tcp reject with tcp reset",
+            ]),
+      ],
+    },
+    {
+      name: "transparent_answers",
+      hook: "route hook output priority mangle",
+      lines: [
+        `meta mark ${tproxyMark} ct mark set ${tproxyMark} accept`,
+        "# The application's answers to what the proxy sent in a client's name.",
+        `ct mark ${tproxyMark} meta mark set ${tproxyMark}`,
+      ],
+    },
+  ];
 }
 
 /** What the pod's programs send. The number is `dstnat`, a name that older nft takes in prerouting alone. */
@@ -91,11 +135,12 @@ function output(plan: CapturePlan): Chain {
 }
 
 /** What the proxy sends goes where it sends it, so that nothing goes round in a circle. */
-function ofProxy({ dns }: CapturePlan): Chain {
+function ofProxy({ dns, mode }: CapturePlan): Chain {
   const toItself = `meta l4proto tcp${dns === undefined ? "" : ` tcp dport != ${dnsPort}`} goto inbound`;
   return {
     name: "of_proxy",
     lines: [
+      ...(mode === "TPROXY" ? [`oifname "lo" meta mark ${tproxyMark} accept`] : []),
       "# From there it calls the pod's application.",
       `oifname "lo" ip saddr ${passthroughSource[4]} accept`,
       `oifname "lo" ip6 saddr ${passthroughSource[6]} accept`,
@@ -106,20 +151,24 @@ function ofProxy({ dns }: CapturePlan): Chain {
   };
 }
 
-function inbound({ inboundPorts, inboundPort, outboundPort, tunnelPort }: CapturePlan): Chain {
+/** The ports of capture themselves are nobody's destination: `input` refuses them. */
+function capturedInbound({ inboundPorts, inboundPort, outboundPort, tunnelPort }: CapturePlan): PortSelection {
   const { kind, ports } = inboundPorts;
   const own = [outboundPort, inboundPort, tunnelPort];
-  const redirect = `redirect to :${inboundPort}`;
+  return kind === "only"
+    ? { kind, ports: ports.filter((port) => !own.includes(port)) }
+    : { kind, ports: [...new Set([...own, ...ports])] };
+}
+
+function inbound(plan: CapturePlan): Chain {
+  const { kind, ports } = capturedInbound(plan);
+  const redirect = `redirect to :${plan.inboundPort}`;
   return {
     name: "inbound",
     lines:
       kind === "only"
-        ? portRule(
-            "tcp dport",
-            ports.filter((port) => !own.includes(port)),
-            redirect,
-          )
-        : [...portRule("tcp dport", [...own, ...ports], "accept"), `meta l4proto tcp ${redirect}`],
+        ? portRule("tcp dport", ports, redirect)
+        : [...portRule("tcp dport", ports, "accept"), `meta l4proto tcp ${redirect}`],
   };
 }
 
@@ -195,7 +244,7 @@ function interfaceRule(field: string, names: readonly string[], verdict: string)
 }
 
 function portRule(field: string, ports: readonly number[], verdict: string): readonly string[] {
-  return ports.length === 0 ? [] : [`${field} ${set([...new Set(ports)])} ${verdict}`];
+  return ports.length === 0 ? [] : [`${field} ${set(ports)} ${verdict}`];
 }
 
 /** One rule a family. `match` comes first, so that a rule reads as "protocol, address, verdict". */

@@ -32,7 +32,6 @@ const settings = [
 ] as const;
 
 interface Options extends Omit<CaptureSettings, "dns" | "nameservers"> {
-  readonly mode: string;
   readonly redirectDns?: boolean;
   readonly captureAllDns?: boolean;
   readonly dnsPort?: string;
@@ -42,7 +41,9 @@ interface Options extends Omit<CaptureSettings, "dns" | "nameservers"> {
 export function registerInstall(command: Command, context: CommandContext): void {
   for (const [letter, name, value, summary] of settings) command.option(`${letter}, --${name} <${value}>`, summary);
   command.addOption(
-    new Option("-m, --mode <mode>", "how connections reach the proxy").choices(["REDIRECT"]).default("REDIRECT"),
+    new Option("-m, --mode <mode>", "how connections reach the proxy")
+      .choices(["REDIRECT", "TPROXY"])
+      .default("REDIRECT"),
   );
   command.option("--redirect-dns", "questions to the servers of /etc/resolv.conf go to the port of --dns-port");
   command.option("--capture-all-dns", "questions to any server do");

@@ -3,40 +3,43 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { planCapture } from "./capture-plan.ts";
 import { captureRules } from "./capture-rules.ts";
-import { CaptureFailure, installCapture } from "./nft.ts";
+import { installCapture } from "./install-capture.ts";
+import { CaptureFailure } from "./network-tools.ts";
 
 const plan = planCapture({}).plan!;
-const script = (text: string): readonly string[] => ["/bin/sh", "-c", text, "nft"];
+const script = (text: string): readonly string[] => ["/bin/sh", "-c", text];
 const failing = (message: string): readonly string[] => script(`cat > /dev/null; echo 'Error: ${message}' >&2; exit 1`);
 const half = captureRules(plan).replaceAll(/^.*reject.*\n/gm, "");
 
-const failures: readonly { readonly name: string; readonly nft: readonly string[]; readonly message: RegExp }[] = [
-  { name: "no nft", nft: ["/nowhere/nft"], message: /^\/nowhere\/nft is not installed, .*apt-get install nftables/ },
+const failures: readonly { readonly name: string; readonly prefix: readonly string[]; readonly message: RegExp }[] = [
+  { name: "no nft", prefix: ["/nowhere/nft"], message: /^\/nowhere\/nft is not installed, .*apt-get install nftables/ },
   {
     name: "no right",
-    nft: failing("Could not process rule: Operation not permitted"),
+    prefix: failing("Could not process rule: Operation not permitted"),
     message: /Operation not permitted\. It takes CAP_NET_ADMIN .*run it as root/,
   },
   {
     name: "a kernel without NAT",
-    nft: failing("Could not process rule: No such file or directory"),
+    prefix: failing("Could not process rule: No such file or directory"),
     message: /directory\. This kernel lacks a part .* Linux 5\.2 or newer with nf_tables, nft_chain_nat/,
   },
-  { name: "an end without a word", nft: script("exit 3"), message: /^nft: it ended with 3 and said nothing\.$/ },
+  { name: "an end without a word", prefix: script("exit 3"), message: /^nft: it ended with 3 and said nothing\.$/ },
   {
     name: "rules that are not there afterwards",
-    nft: script(`if [ "$1" = list ]; then cat <<'E'\n${half}E\nelse cat > /dev/null; fi`),
+    prefix: script(`if [ "$1" = list ]; then cat <<'E'\n${half}E\nelse cat > /dev/null; fi`),
     message: /^nft took the rules, but the kernel has 15 of 16; they were removed again/,
   },
   {
     name: "a table that is not there afterwards",
-    nft: script("if [ $1 = list ]; then echo 'Error: No such file or directory' >&2; exit 1; else cat > /dev/null; fi"),
+    prefix: script(
+      "if [ $1 = list ]; then echo 'Error: No such file or directory' >&2; exit 1; else cat > /dev/null; fi",
+    ),
     message: /^nft took the rules, but the kernel has 0 of 16; /,
   },
 ];
-for (const { name, nft, message } of failures) {
+for (const { name, prefix, message } of failures) {
   test(`${name}: the cause, and what to do`, async () => {
-    await assert.rejects(installCapture(plan, { nft }), (error) => {
+    await assert.rejects(installCapture(plan, { prefix }), (error) => {
       assert.ok(error instanceof CaptureFailure);
       assert.match(error.message, message);
       return true;
@@ -45,5 +48,5 @@ for (const { name, nft, message } of failures) {
 }
 
 test("an nft that does not end is ended", async () => {
-  await assert.rejects(installCapture(plan, { nft: script("exec sleep 600"), timeoutMs: 200 }), /SIGKILL/);
+  await assert.rejects(installCapture(plan, { prefix: script("exec sleep 600"), timeoutMs: 200 }), /SIGKILL/);
 });
