@@ -1,11 +1,12 @@
-// Metrics of both proxies through a real OpenTelemetry collector, by gRPC and by HTTP: it takes them, and passes on
-// what it understood of them.
+// Metrics of both proxies, and of a server, through a real OpenTelemetry collector, by gRPC and by HTTP: it takes
+// them, and passes on what it understood of them.
 import assert from "node:assert/strict";
 import { writeFile } from "node:fs/promises";
 import path from "node:path";
 import { after, before, describe, test } from "node:test";
 import { fromBinary } from "@bufbuild/protobuf";
 import { ExportMetricsServiceRequestSchema } from "@tulle/xds/opentelemetry/proto/collector/metrics/v1/metrics_service_pb";
+import { Logging, MetricRegistry, openMetricExporter } from "@tulle/telemetry";
 import { extension, http2Options, loopback, staticCluster } from "../../packages/proxy/src/testing/envoy-json.ts";
 import { TraceCollector } from "../../packages/proxy/src/testing/trace-collector.ts";
 import { envoyPath } from "../tools/envoy-path.ts";
@@ -101,3 +102,52 @@ for (const proxy of ["tulle", "envoy"] as const) {
     }
   });
 }
+
+test("a server's own metrics through the collector", async () => {
+  await using open = new AsyncDisposableStack();
+  const behind = new TraceCollector();
+  const { grpcPort } = await behind.start();
+  open.defer(() => behind.close());
+  const own = { address: "127.0.0.1", grpc: await freePort(), http: await freePort() };
+  open.use(await startCollector(await tracingProgram(), own, { address: "127.0.0.1", grpc: grpcPort, http: 0 }));
+  for (const [protocol, port] of [
+    ["grpc", own.grpc],
+    ["http/protobuf", own.http],
+  ] as const) {
+    const metrics = new MetricRegistry();
+    metrics.counter({ name: "pilot_xds_pushes", labels: { type: protocol } }).add(7);
+    const exporter = openMetricExporter({
+      environment: {
+        OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${port}`,
+        OTEL_EXPORTER_OTLP_PROTOCOL: protocol,
+        OTEL_SERVICE_NAME: protocol,
+      },
+      serviceName: "control-plane",
+      version: "1",
+      metrics,
+      refresh: () => undefined,
+      log: new Logging({ sink: () => undefined }).logger("test"),
+    });
+    await exporter!.close();
+  }
+  const told = (): readonly unknown[] =>
+    behind.metrics
+      .flatMap((body) => fromBinary(ExportMetricsServiceRequestSchema, body).resourceMetrics)
+      .flatMap(({ resource, scopeMetrics }) =>
+        scopeMetrics.flatMap((scope) =>
+          scope.metrics.map(({ name, data }) => {
+            const service = resource?.attributes.find(({ key }) => key === "service.name")?.value?.value.value;
+            const point = data.case === "sum" ? data.value.dataPoints[0] : undefined;
+            return [service, name, String(point?.value.value), point?.attributes[0]?.value?.value.value];
+          }),
+        ),
+      );
+  await waitFor(() => told().length === 2, { what: "the metrics of both" });
+  assert.deepEqual(
+    told().toSorted((a, b) => (String(a) < String(b) ? -1 : 1)),
+    [
+      ["grpc", "pilot_xds_pushes", "7", "grpc"],
+      ["http/protobuf", "pilot_xds_pushes", "7", "http/protobuf"],
+    ],
+  );
+});

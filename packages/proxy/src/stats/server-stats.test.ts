@@ -12,6 +12,7 @@ test("server.* is there from the start", () => {
   );
   const { "server.uptime": uptime, "server.live": live, "server.concurrency": concurrency } = values;
   assert.deepEqual([uptime, live, concurrency], [90, 1, 1]);
+  assert.equal(values["server.state"], 0);
   for (const name of ["memory_allocated", "memory_heap_size", "memory_physical_size"]) {
     assert.ok(Number(values[`server.${name}`]) > 1_000_000, name);
   }

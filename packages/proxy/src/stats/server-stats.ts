@@ -1,4 +1,5 @@
 // Envoy's statistics of the process itself (`server.*`), taken anew before statistics are flushed.
+import { getFips } from "node:crypto";
 import { getHeapStatistics } from "node:v8";
 import type { Gauge, MetricRegistry } from "@tulle/telemetry";
 import { eachOf } from "./stat-description.ts";
@@ -6,11 +7,16 @@ import { eachOf } from "./stat-description.ts";
 const names = {
   uptime: "uptime",
   live: "live",
+  state: "state",
+  fipsMode: "compilation_settings.fips_mode",
   concurrency: "concurrency",
   allocatedBytes: "memory_allocated",
   heapBytes: "memory_heap_size",
   physicalBytes: "memory_physical_size",
 };
+
+/** ServerInfo.State of Envoy's admin interface. */
+const states: Readonly<Record<string, number>> = { LIVE: 0, DRAINING: 1, PRE_INITIALIZING: 2, INITIALIZING: 3 };
 
 export interface ServerProgress {
   readonly startedAtMs: number;
@@ -25,12 +31,14 @@ export interface ServerStats {
 
 export function keepServerStats(metrics: MetricRegistry, progress: ServerProgress): ServerStats {
   const gauges = eachOf(names, (stat): Gauge =>
-    metrics.gauge({ name: `envoy_server_${stat}`, statName: `server.${stat}` }),
+    metrics.gauge({ name: `envoy_server_${stat.replaceAll(".", "_")}`, statName: `server.${stat}` }),
   );
   gauges.concurrency.set(1);
+  gauges.fipsMode.set(getFips());
   const take = (): void => {
     const heap = getHeapStatistics();
     gauges.uptime.set(Math.floor((Date.now() - progress.startedAtMs) / 1000));
+    gauges.state.set(states[progress.phase] ?? states["INITIALIZING"]!);
     gauges.live.set(progress.phase === "LIVE" ? 1 : 0);
     // What is outside of V8's heap, buffers above all, is allocated, too.
     gauges.allocatedBytes.set(heap.used_heap_size + heap.external_memory);
