@@ -182,6 +182,7 @@ export const operators: Readonly<Record<string, OperatorCompiler>> = {
   RESPONSE_FLAGS: text(shortFlags),
   RESPONSE_FLAGS_LONG: text((info) => longFlags(info)),
   CONNECTION_TERMINATION_DETAILS: text((info) => info.connectionTerminationDetails),
+  ROUTE_RESOLUTION_COUNT: number((info) => String(info.routeResolutions)),
   ROUTE_NAME: text((info) => ofOptional(info.route?.name)),
   HOSTNAME: compileHostname,
   ENVIRONMENT: compileEnvironment,

@@ -166,6 +166,8 @@ const compileServerName: OperatorCompiler = (argument = "") => {
 
 export const requestOperators: Readonly<Record<string, OperatorCompiler>> = {
   REQ: headerOperator(requestHeaderValue),
+  // What is kept of the request for those who know no request: the same.
+  STREAM_INFO_REQ: headerOperator(requestHeaderValue),
   RESP: headerOperator(responseHeaderValue),
   REQUEST_HEADER: headerOperator(requestHeaderValue),
   RESPONSE_HEADER: headerOperator(responseHeaderValue),

@@ -17,5 +17,6 @@ export const unavailableOperators: Readonly<Record<string, string>> = {
   UPSTREAM_LOCAL_CLOSE_REASON: notTold,
   UPSTREAM_DETECTED_CLOSE_TYPE: notTold,
   ROUNDTRIP_DURATION: noQuic,
+  ROUTE_RESOLUTION_TIME_US: "to time it would cost each request",
   VIRTUAL_CLUSTER_NAME: "virtual clusters are for statistics alone, and are not read",
 };

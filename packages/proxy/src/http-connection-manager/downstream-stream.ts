@@ -134,9 +134,9 @@ export class DownstreamStream implements FilteredStream, RequestReceiver {
   }
 
   clearRouteCache(): void {
-    const { random } = this.dataPath;
+    this.info.routeResolutions += 1;
     const table = this.#config.routeTable.current;
-    const match = table?.match(this.request, random, this.info.dynamicMetadata);
+    const match = table?.match(this.request, this.dataPath.random, this.info.dynamicMetadata);
     this.routeMatch = match;
     this.info.route = match?.route;
     if (match === undefined) this.info.routelessHost = table?.virtualHostMetadata(this.request.authority);

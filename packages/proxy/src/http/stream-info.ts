@@ -68,6 +68,8 @@ export class StreamInfo {
   /** What came behind the response's body, as filters left it. */
   responseTrailers: HeaderMap | undefined = undefined;
   route: Route | undefined = undefined;
+  /** How often a route was looked for. */
+  routeResolutions = 0;
   /** Metadata of the virtual host that has no route for the request. */
   routelessHost: Route["metadata"] | undefined = undefined;
   cluster: Cluster | undefined = undefined;

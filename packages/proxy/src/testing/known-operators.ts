@@ -2,4 +2,6 @@
 import { operators } from "../format/operators.ts";
 import { unavailableOperators } from "../format/unavailable-operators.ts";
 
+export { unavailableOperators };
+
 export const knownOperators: readonly string[] = [...Object.keys(operators), ...Object.keys(unavailableOperators)];

@@ -4,6 +4,7 @@ import { operators } from "../format/operators.ts";
 /** Arguments for those that need or take some; the others are asked for without. */
 const args: Readonly<Record<string, readonly string[]>> = {
   REQ: ["(:PATH)", "(X-NONE?X-A)", "(X-A):2"],
+  STREAM_INFO_REQ: ["(:PATH)", "(X-NONE?X-A)"],
   RESP: ["(X-B)", "(:STATUS)"],
   REQUEST_HEADER: ["(X-A)"],
   RESPONSE_HEADER: ["(X-NONE)"],
