@@ -85,6 +85,22 @@ test("an edited source is run at once, and the bundle again when it was made ane
   assert.match(await clone.tulle("proxy", "--mode", "validate", "-c", document), /OK/);
 });
 
+test("a failure in the bundle is told by its place in the sources", async () => {
+  const clone = new Clone();
+  const version = clone.source("packages/cli/src/commands/version.ts");
+  clone.edit(version, "addOutputOption(command);", "fails();");
+  writeFileSync(
+    version,
+    `${readFileSync(version, "utf8")}\nfunction fails(): never {\n  throw new Error("on purpose");\n}\n`,
+  );
+  await clone.makeBundle();
+  const failed = await runCommand(process.execPath, [clone.source("packages/cli/src/main.ts"), "version"]);
+  const lines = readFileSync(version, "utf8").split("\n");
+  const line = lines.findIndex((text) => text.includes("on purpose")) + 1;
+  assert.ok(failed.stderr.includes(`at fails (${version}:${line}:`), failed.stderr);
+  assert.doesNotMatch(failed.stderr, /\.bundle/);
+});
+
 const bootstrap = `
 static_resources:
   listeners:

@@ -69,12 +69,15 @@ async function bundled(root: string): Promise<ReadonlyMap<string, Uint8Array>> {
   const { outputFiles, metafile } = await build({
     absWorkingDir: root,
     entryPoints: Object.entries(programs).map(([name, file]) => ({ in: path.join(root, file), out: name })),
-    outdir: bundleFolder(root),
+    // Sources in the maps are told from the folder that `write` makes.
+    outdir: path.join(bundleFolder(root), "bundle"),
     outExtension: { ".js": ".mjs" },
     bundle: true,
     splitting: true,
     write: false,
     metafile: true,
+    sourcemap: true,
+    sourcesContent: false,
     format: "esm",
     platform: "node",
     target: `node${process.versions.node}`,
@@ -109,7 +112,7 @@ function places(root: string): Plugin {
     setup(bundler) {
       bundler.onLoad({ filter: /[/\\]packages[/\\][^/\\]+[/\\]src[/\\].*\.ts$/ }, async ({ path: file }) => {
         let text = await readFile(file, "utf8");
-        if (text.includes(loader)) text = text.replace(loader, "").replaceAll(/\bload\((?=["`])/g, "require(");
+        if (text.includes(loader)) text = text.replace(loader, "\n").replaceAll(/\bload\((?=["`])/g, "require(");
         text = text
           .replaceAll(/new URL\("\.\/([\w-]+)\.ts", import\.meta\.url\)/g, (_all, name: string) => {
             if (!(name in programs))
@@ -141,7 +144,12 @@ function write(
   mkdirSync(bundle);
   chmodSync(bundle, 0o755);
   for (const [file, contents] of files) writeOwn(path.join(bundle, file), contents);
-  const manifest: BundleManifest = { root, folder: name, files: [...files.keys()], ...made };
+  const manifest: BundleManifest = {
+    root,
+    folder: name,
+    files: [...files.keys()].filter((file) => file.endsWith(".mjs")),
+    ...made,
+  };
   const written = path.join(folder, `${name}.json`);
   writeOwn(written, JSON.stringify(manifest));
   renameSync(written, path.join(folder, manifestName));

@@ -1,5 +1,6 @@
 // The frame around every command: finds the row of the table, loads that one file, lets commander parse, and turns what
 // went wrong into a message and an exit status.
+import { stackInSources } from "@tulle/loading/stack-in-sources";
 import { Command, CommanderError } from "commander";
 import { CommandFailure, exitCodes, type ExitCode } from "./command/command-failure.ts";
 import type { CommandContext, CommandRow } from "./command/command-module.ts";
@@ -128,7 +129,7 @@ function report(error: unknown, context: CommandContext): ExitCode {
     if (error.hint !== undefined) context.stderr(`${error.hint}\n`);
     return error.exitCode;
   }
-  const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
+  const text = error instanceof Error ? stackInSources(error.stack ?? error.message) : String(error);
   context.stderr(`tulle: internal error, please report it\n${text}\n`);
   return exitCodes.failure;
 }
