@@ -5,6 +5,7 @@
 import { cpus, totalmem } from "node:os";
 import { parseArgs } from "node:util";
 import { measureAuthorizationServer } from "./authorization-server/measure-authorization-server.ts";
+import { measureCaptured } from "./captured/measure-captured.ts";
 import { compareCommits, comparisonTable } from "./compare-commits.ts";
 import { measureBodies } from "./one-proxy/measure-bodies.ts";
 import { measureObservability, measureSteadyObservability } from "./one-proxy/measure-observability.ts";
@@ -86,6 +87,12 @@ const scenarios: readonly Scenario[] = [
     summary: "mutual TLS 1.3 handshakes of a server's sidecar, the same xDS, one core",
     run: measureHandshakes,
     isCompared: true,
+  },
+  {
+    name: "captured",
+    summary: "new connections that the kernel leads to a proxy, beside those to its own address; takes root",
+    run: measureCaptured,
+    isCompared: false,
   },
   {
     name: "policies",
