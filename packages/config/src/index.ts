@@ -119,6 +119,7 @@ export type {
   ProviderHeader,
   ZipkinProvider,
 } from "./mesh-config/telemetry-providers.ts";
+export type { GatewayTopology } from "./rules/gateway-topology.ts";
 export { jsonLogFormat } from "./mesh-config/telemetry-settings.ts";
 export { expressionProblem } from "./rules/cel-expression.ts";
 export { formatProblem, withoutSecretQueries } from "./rules/log-format.ts";

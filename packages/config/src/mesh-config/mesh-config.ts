@@ -249,11 +249,12 @@ function withoutNotYet(value: Readonly<Record<string, unknown>>): {
   }
   const { defaultConfig } = kept;
   if (isMapping(defaultConfig)) {
-    const { tracing, proxyMetadata, ...others } = defaultConfig;
+    const { tracing, proxyMetadata, gatewayTopology, ...others } = defaultConfig;
     const metadata = isMapping(proxyMetadata) ? metricsVariables(proxyMetadata, problems) : proxyMetadata;
     kept["defaultConfig"] = {
       ...(tracing === undefined ? {} : { tracing }),
       ...(metadata === undefined ? {} : { proxyMetadata: metadata }),
+      ...(gatewayTopology === undefined ? {} : { gatewayTopology }),
     };
     for (const name of Object.keys(others)) problems.push(notYet(["defaultConfig", name], `"${name}"`));
   }

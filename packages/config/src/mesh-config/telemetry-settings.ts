@@ -15,6 +15,7 @@ import {
   string,
 } from "../schema/schema.ts";
 import { formatProblem } from "../rules/log-format.ts";
+import { gatewayTopology } from "../rules/gateway-topology.ts";
 import { customTags } from "./custom-tags.ts";
 
 const names = list(string(nonEmpty));
@@ -67,6 +68,7 @@ export const telemetrySettings = {
         map(string()),
         "Environment of proxies that start from now on: OTEL_* of OpenTelemetry, by which they send their metrics.",
       ),
+      gatewayTopology: optional(gatewayTopology, "What stands between clients and gateways."),
     }),
     "Settings of all proxies, as far as they are read.",
   ),

@@ -32,6 +32,20 @@ const cases = [
     expected: { drainMs: 0, problems: ["concurrency of the annotation proxy.istio.io/config has no effect yet"] },
   },
   {
+    name: "what stands before a gateway",
+    input: { "proxy.istio.io/config": "gatewayTopology: { numTrustedProxies: 2, proxyProtocol: {} }" },
+    expected: { gatewayTopology: { numTrustedProxies: 2, proxyProtocol: {} }, problems: [] },
+  },
+  {
+    name: "something that cannot stand there",
+    input: { "proxy.istio.io/config": "gatewayTopology: { numTrustedProxies: many }" },
+    expected: {
+      problems: [
+        'gatewayTopology.numTrustedProxies of the annotation proxy.istio.io/config: expected a whole number, found the text "many"',
+      ],
+    },
+  },
+  {
     name: "a list",
     input: { "proxy.istio.io/config": "- 1" },
     expected: { problems: ["the annotation proxy.istio.io/config is not YAML of fields and values"] },

@@ -1,7 +1,8 @@
 // What a pod's annotation `proxy.istio.io/config` says of its own proxy (Istio: ProxyConfig, in YAML). Whoever starts
 // the proxy asks here.
 import { parseDocuments } from "../documents/parse-documents.ts";
-import { isMapping } from "../schema/check.ts";
+import { type GatewayTopology, gatewayTopology } from "./gateway-topology.ts";
+import { check, isMapping } from "../schema/check.ts";
 import { parseDuration } from "../schema/duration.ts";
 
 export const proxyConfigAnnotations = ["proxy.tulle.io/config", "proxy.istio.io/config"] as const;
@@ -11,6 +12,8 @@ export interface ProxyConfig {
   readonly terminationDrainMs?: number;
   /** How long connections of a listener that was removed or changed may go on (Istio: `drainDuration`). */
   readonly drainMs?: number;
+  /** What stands between clients and the proxy of a gateway. */
+  readonly gatewayTopology?: GatewayTopology;
   /** What of it has no effect, one sentence each. */
   readonly problems: readonly string[];
 }
@@ -27,9 +30,19 @@ export function readProxyConfig(annotations: Readonly<Record<string, string>>): 
   const value = documents[0]?.value ?? {};
   if (findings.length > 0 || documents.length > 1 || !isMapping(value))
     return { problems: [`the annotation ${name} is not YAML of fields and values`] };
-  const config: { terminationDrainMs?: number; drainMs?: number } = {};
+  const config: { terminationDrainMs?: number; drainMs?: number; gatewayTopology?: GatewayTopology } = {};
   const problems: string[] = [];
   for (const [field, content] of Object.entries(value)) {
+    if (field === "gatewayTopology") {
+      const checked = check(gatewayTopology.node, content, { unknownField: "warning" });
+      problems.push(
+        ...checked.problems.map(
+          ({ path, message }) => `${[field, ...path].join(".")} of the annotation ${name}: ${message}`,
+        ),
+      );
+      if (!checked.failed) config.gatewayTopology = checked.value as GatewayTopology;
+      continue;
+    }
     const target = durations.get(field as "drainDuration");
     const durationMs = typeof content === "string" ? parseDuration(content) : undefined;
     if (target === undefined) problems.push(`${field} of the annotation ${name} has no effect yet`);

@@ -1,7 +1,7 @@
 // What one proxy depends on, and nothing else. A view has three sections: `clusters` and `routes` are the same for many
 // proxies (all sidecars of a namespace), `own` is this proxy's. Each has a key made of its content, so that equal
 // sections are translated once, and each is all that its translation sees.
-import type { MutualTlsMode, PathNormalization, PortProtocol, TrafficPolicy } from "@tulle/config";
+import type { GatewayTopology, MutualTlsMode, PathNormalization, PortProtocol, TrafficPolicy } from "@tulle/config";
 import type { MeshAuthorizer } from "../snapshot/authorizers.ts";
 import type { LoginProvider, MeshBrowserLogin } from "../snapshot/browser-logins.ts";
 import type { MeshAuthorizationPolicy, MeshJwtRule } from "../snapshot/mesh-snapshot.ts";
@@ -197,6 +197,8 @@ export interface GatewayOwn {
   readonly grpcWebPorts?: readonly number[];
   /** Ports of the other servers; missing when there are none. */
   readonly connectionListeners?: readonly GatewayListener[];
+  /** Missing where clients connect by themselves. */
+  readonly topology?: GatewayTopology;
   readonly publishedPorts: readonly PublishedPort[];
   /** Missing = BASE. */
   readonly pathNormalization?: PathNormalization;

@@ -3,6 +3,7 @@
 import { isIP } from "node:net";
 import type { Node } from "@tulle/xds/envoy/config/core/v3/base_pb";
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
+import { type GatewayTopology, readProxyConfig } from "@tulle/config";
 
 export type ProxyType = "sidecar" | "router";
 export type InterceptionMode = "NONE" | "REDIRECT" | "TPROXY";
@@ -40,6 +41,8 @@ export interface Proxy {
   readonly podPorts: readonly PodPort[];
   /** Ports that the proxy has to bind itself; one that inherited its sockets sends none. */
   readonly publishedPorts: readonly PublishedPort[];
+  /** As the pod's annotation says, in the place of what the mesh says; missing when it says nothing. */
+  readonly gatewayTopology?: GatewayTopology;
   /**
    * It came in the clear: it has no certificate to show, and nobody beside it who would serve one. Never said by the
    * node itself.
@@ -81,6 +84,7 @@ export function parseNode(node: Node): ParsedNode {
       appAddress: text(metadata["APP_ADDRESS"]) || "127.0.0.1",
       podPorts: objects(metadata["POD_PORTS"]).flatMap(podPort),
       publishedPorts: objects(metadata["PUBLISHED_PORTS"]).flatMap(publishedPort),
+      ...ownTopology(stringMap(metadata["ANNOTATIONS"])),
     },
   };
 }
@@ -89,6 +93,12 @@ export function parseNode(node: Node): ParsedNode {
 function instanceIps(list: string): Pick<Proxy, "instanceIps"> {
   const addresses = list.split(",").filter((each) => isIP(each) !== 0);
   return addresses.length === 0 ? {} : { instanceIps: addresses };
+}
+
+/** Its problems are told by whoever starts the proxy. */
+function ownTopology(annotations: Readonly<Record<string, string>>): Pick<Proxy, "gatewayTopology"> {
+  const { gatewayTopology } = readProxyConfig(annotations);
+  return gatewayTopology === undefined ? {} : { gatewayTopology };
 }
 
 function interceptionMode(mode: string): InterceptionMode {

@@ -66,6 +66,7 @@ export function gatewayShared(snapshot: MeshSnapshot, group: GatewayGroup): Gate
 
 export function gatewayOwn(snapshot: MeshSnapshot, shared: GatewayShared, proxy: Proxy): GatewayOwn {
   const { ports, virtualServices, logins } = shared.routes.value;
+  const topology = proxy.gatewayTopology ?? snapshot.gatewayTopology;
   const plain = ports.filter(({ routeName }) => routeName === undefined).map(({ targetPort }) => targetPort);
   const servers = gatewaysOf(snapshot, proxy).flatMap((gateway) =>
     gateway.servers.map((server) => ({
@@ -89,6 +90,7 @@ export function gatewayOwn(snapshot: MeshSnapshot, shared: GatewayShared, proxy:
     targetPorts: plain,
     ...(grpcWeb.length === 0 ? {} : { grpcWebPorts: grpcWeb }),
     ...(listeners.length === 0 ? {} : { connectionListeners: listeners }),
+    ...(topology === undefined ? {} : { topology }),
     publishedPorts: proxy.publishedPorts,
     ...pathsOf(snapshot),
     ...workloadTelemetry(snapshot, proxy, reachableIn(shared.clusters.value)),

@@ -60,6 +60,7 @@ export function buildSnapshot(store: ResourceReader, options: SnapshotOptions = 
   const redactedParameters = meshConfig.redactedQueryParameters;
   const pathNormalization = meshConfig.pathNormalization?.normalization;
   const detectionTimeout = meshConfig.protocolDetectionTimeout;
+  const topology = meshConfig.defaultConfig?.gatewayTopology;
   const routed = overlayRollouts(written, options.rollouts ?? []);
   return deepFreeze({
     ...(trustDomain === undefined ? {} : { trustDomain }),
@@ -79,6 +80,7 @@ export function buildSnapshot(store: ResourceReader, options: SnapshotOptions = 
     ...(pathNormalization === undefined ? {} : { pathNormalization }),
     ...(redactedParameters === undefined ? {} : { redactedParameters }),
     ...(detectionTimeout === undefined ? {} : { protocolDetectionTimeoutMs: parseDuration(detectionTimeout) ?? 0 }),
+    ...(topology === undefined ? {} : { gatewayTopology: topology }),
     ...(meshConfig.outboundTrafficPolicy?.mode === "REGISTRY_ONLY" ? { registryOnly: true } : {}),
     ...(peerAuthentications.length === 0 ? {} : { peerAuthentications }),
   });

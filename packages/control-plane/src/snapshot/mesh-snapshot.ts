@@ -2,7 +2,13 @@
 // are a picture of their own, so that an endpoint that comes or goes never rebuilds a route.
 import type { AuthorizationPolicy, AuthorizationRule, GatewayServer, HttpRoute, JwtRule } from "@tulle/config";
 import type { PolicyScope, TcpRoute, TlsRoute } from "@tulle/config";
-import type { PathNormalization, PeerAuthenticationScope, PortProtocol, TrafficPolicy } from "@tulle/config";
+import type {
+  GatewayTopology,
+  PathNormalization,
+  PeerAuthenticationScope,
+  PortProtocol,
+  TrafficPolicy,
+} from "@tulle/config";
 import type { MeshAuthorizer } from "./authorizers.ts";
 import type { MeshBrowserLogin } from "./browser-logins.ts";
 import type { MeshTelemetries } from "./telemetry.ts";
@@ -152,6 +158,8 @@ export interface MeshSnapshot {
   readonly telemetry?: MeshTelemetries;
   /** How long a silent client is waited for where its first bytes tell what it speaks; 0 = for ever; missing = 5 s. */
   readonly protocolDetectionTimeoutMs?: number;
+  /** Of gateways that do not say themselves; missing where nothing stands before them. */
+  readonly gatewayTopology?: GatewayTopology;
   /** Workloads reach the hosts of the mesh alone; missing where they reach others too. */
   readonly registryOnly?: true;
   /** Oldest first, as `mutualTlsModes` wants them. */

@@ -127,6 +127,7 @@ export function gatewayConnectionManager(
   statPrefix: string,
   routeName: string,
   own: OwnSettings,
+  trustedProxies: number,
   isGrpcWeb: boolean,
 ): Any {
   return pack(HttpConnectionManagerSchema, {
@@ -134,6 +135,7 @@ export function gatewayConnectionManager(
     routeSpecifier: { case: "rds", value: { configSource: adsConfigSource(), routeConfigName: routeName } },
     serverName,
     useRemoteAddress: true,
+    xffNumTrustedHops: trustedProxies,
     internalAddressConfig: noInternalAddress,
     forwardClientCertDetails: HttpConnectionManager_ForwardClientCertDetails.SANITIZE_SET,
     setCurrentClientCertDetails: { subject: true, cert: true, uri: true, dns: true },

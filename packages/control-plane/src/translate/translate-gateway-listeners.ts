@@ -9,14 +9,17 @@ import {
   FilterChainMatchSchema,
   FilterChainSchema,
   FilterSchema,
+  type ListenerFilter,
+  ListenerFilterSchema,
 } from "@tulle/xds/envoy/config/listener/v3/listener_components_pb";
 import { type Listener, ListenerSchema } from "@tulle/xds/envoy/config/listener/v3/listener_pb";
+import { ProxyProtocolSchema } from "@tulle/xds/envoy/extensions/filters/listener/proxy_protocol/v3/proxy_protocol_pb";
 import type { GatewayChain, GatewayListener } from "../scope/gateway-view.ts";
 import type { GatewayOwn } from "../scope/proxy-view.ts";
 import { gatewayHttpAlpn, gatewayTls } from "./gateway-tls-context.ts";
 import { gatewayConnectionManager } from "./http-connection-manager.ts";
 import { tlsInspector } from "./inbound-filter-chains.ts";
-import { connectionStats, socketAddress } from "./messages.ts";
+import { connectionStats, pack, socketAddress } from "./messages.ts";
 import { gatewayRouteName, listenerName } from "../names/resource-names.ts";
 import { statsConfig } from "./stats-config.ts";
 import { tcpProxyFilters } from "./tcp-proxy-filters.ts";
@@ -43,16 +46,29 @@ function base(own: GatewayOwn, targetPort: number) {
 
 function plainListener(own: GatewayOwn, targetPort: number): Listener {
   const filters = [httpFilter(own, targetPort, gatewayRouteName(targetPort))];
-  return create(ListenerSchema, { ...base(own, targetPort), filterChains: [{ filters }] });
+  return create(ListenerSchema, {
+    ...base(own, targetPort),
+    listenerFilters: proxyProtocol(own),
+    filterChains: [{ filters }],
+  });
 }
 
 function connectionListener(own: GatewayOwn, { targetPort, chains }: GatewayListener): Listener {
   const needsHello = chains.some((chain) => chain.serverNames.length > 0 || chain.tls !== undefined);
   return create(ListenerSchema, {
     ...base(own, targetPort),
-    listenerFilters: needsHello ? [tlsInspector()] : [],
+    listenerFilters: [...proxyProtocol(own), ...(needsHello ? [tlsInspector()] : [])],
     filterChains: chains.map((chain) => filterChain(own, targetPort, chain)),
   });
+}
+
+/** Before all others, which look at the connection's own bytes. */
+function proxyProtocol({ topology }: GatewayOwn): ListenerFilter[] {
+  if (topology?.proxyProtocol === undefined) return [];
+  const name = "envoy.filters.listener.proxy_protocol";
+  return [
+    create(ListenerFilterSchema, { name, configType: { case: "typedConfig", value: pack(ProxyProtocolSchema, {}) } }),
+  ];
 }
 
 function filterChain(own: GatewayOwn, targetPort: number, chain: GatewayChain): FilterChain {
@@ -78,7 +94,13 @@ function httpFilter(own: GatewayOwn, targetPort: number, routeName: string): Fil
   const statPrefix = `outbound_${listenerName("0.0.0.0", targetPort)}`;
   return networkFilter(
     "envoy.filters.network.http_connection_manager",
-    gatewayConnectionManager(statPrefix, routeName, own, own.grpcWebPorts?.includes(targetPort) === true),
+    gatewayConnectionManager(
+      statPrefix,
+      routeName,
+      own,
+      own.topology?.numTrustedProxies ?? 0,
+      own.grpcWebPorts?.includes(targetPort) === true,
+    ),
   );
 }
 

@@ -56,6 +56,8 @@ export interface PodPlan {
   readonly proxy: ProxyKind;
   /** What the template's annotation says of the proxy. */
   readonly proxyConfig: ProxyConfig;
+  /** Whether whoever connects to a gateway's pod has to begin with a header of the PROXY protocol. */
+  readonly takesProxyProtocol?: true;
   /** What the proxy may use; undefined = no limit is given. */
   readonly proxyMemoryBytes: number | undefined;
   /** Where the application has metrics that its agent is to serve with its own. */
@@ -121,6 +123,7 @@ export function planPods(deployment: Deployment, namespace: Namespace | undefine
     });
   }
   const proxyConfig = readProxyConfig(annotations);
+  const topology = proxyConfig.gatewayTopology ?? settings.mesh.defaultConfig?.gatewayTopology;
   const proxyMemoryBytes = proxyMemory(annotations[memoryLimitAnnotation], problems);
   return {
     namespace: deployment.metadata.namespace,
@@ -133,6 +136,7 @@ export function planPods(deployment: Deployment, namespace: Namespace | undefine
     injection,
     proxy,
     proxyConfig,
+    ...(injection === "gateway" && topology?.proxyProtocol !== undefined ? { takesProxyProtocol: true } : {}),
     proxyMemoryBytes,
     mergedMetrics:
       injection === "sidecar" && mergesMetrics(annotations, settings.mesh)
@@ -168,7 +172,10 @@ function remarksOnDeployment({ spec }: Deployment): readonly PlanProblem[] {
 }
 
 function remarkOnProxyConfig(message: string): PlanProblem {
-  return { message, suggestion: "terminationDrainDuration and drainDuration are read, as texts such as 10s." };
+  return {
+    message,
+    suggestion: "terminationDrainDuration and drainDuration are read, as texts such as 10s, and gatewayTopology.",
+  };
 }
 
 function remarksOnFields(container: Container): readonly PlanProblem[] {

@@ -2,7 +2,8 @@
 // lives, and gateways inherit them: a gateway that restarts or is replaced finds the connections that came meanwhile in
 // the queue.
 import { request as requestSecurely } from "node:https";
-import { connect } from "node:net";
+import { connect, type Socket } from "node:net";
+import { connect as connectSecurely } from "node:tls";
 import { isBehind, type Service } from "@tulle/config";
 import { type PublishedPort, publishedUrl } from "../instance.ts";
 import type { PlanProblem, PodPlan } from "../pod/pod-plan.ts";
@@ -135,18 +136,23 @@ export class PublishedPorts {
    * @throws when one does not come back within the limit
    */
   async waitForAnswers(
-    pods: readonly Pick<PodPlan, "namespace" | "labels">[],
+    pods: readonly Pick<PodPlan, "namespace" | "labels" | "takesProxyProtocol">[],
     signal: AbortSignal,
     onWaiting: (awaited: readonly string[]) => void,
     isPartial = false,
   ): Promise<void> {
     const served = new Set(pods.flatMap((pod) => this.forPod(pod)).map(({ hostPort }) => hostPort));
     const ports = this.list().filter(({ port }) => served.has(port));
+    const proxied = new Set(
+      pods
+        .filter((pod) => pod.takesProxyProtocol === true)
+        .flatMap((pod) => this.forPod(pod).map(({ hostPort }) => hostPort)),
+    );
     const awaited = new Set<string>();
     await Promise.all(
       ports.map(async (published) => {
         const what = `an answer through ${publishedUrl(published)} (${published.service})`;
-        await waitUntil(() => answers(published, isPartial), {
+        await waitUntil(() => answers(published, isPartial, proxied.has(published.port)), {
           timeoutMs: answerTimeoutMs,
           signal,
           what: () => what,
@@ -247,7 +253,11 @@ function isFree(port: number): boolean {
  * Whether the port leads somewhere: any answer of an application counts, a 503 too, and any of the proxy itself but
  * that it has no endpoint yet.
  */
-function answers({ address, port, protocol }: PublishedPort, isPartial: boolean): Promise<boolean> {
+function answers(
+  { address, port, protocol }: PublishedPort,
+  isPartial: boolean,
+  needsProxyHeader: boolean,
+): Promise<boolean> {
   if (protocol === "tcp") return accepts(address, port);
   const { promise, resolve } = Promise.withResolvers<boolean>();
   const options = {
@@ -255,12 +265,21 @@ function answers({ address, port, protocol }: PublishedPort, isPartial: boolean)
     port,
     path: "/",
     headers: { host: `localhost:${port}`, "user-agent": "tulle-probe" },
-    agent: false,
     timeout: 2000,
   };
   // Whose certificate it is does not matter to the question, and a gateway may well ask for one of ours.
-  const secure = { ...options, servername: "localhost", rejectUnauthorized: false };
-  const outgoing = protocol === "https" ? requestSecurely(secure) : request(options);
+  const securely = { servername: "localhost", rejectUnauthorized: false };
+  const plain = (): Socket => connectWithProxyHeader(address, port);
+  const outgoing =
+    protocol === "https"
+      ? requestSecurely({
+          ...options,
+          ...securely,
+          ...(needsProxyHeader
+            ? { createConnection: () => connectSecurely({ ...securely, socket: plain() }) }
+            : { agent: false }),
+        })
+      : request({ ...options, ...(needsProxyHeader ? { createConnection: plain } : { agent: false }) });
   outgoing.once("response", (response) => {
     response.resume();
     const isOfApplication = response.headers["x-envoy-upstream-service-time"] !== undefined;
@@ -271,6 +290,13 @@ function answers({ address, port, protocol }: PublishedPort, isPartial: boolean)
   outgoing.once("close", () => resolve(false));
   outgoing.end();
   return promise;
+}
+
+/** The gateway is told that nobody is spoken for. */
+function connectWithProxyHeader(host: string, port: number): Socket {
+  const socket = connect({ host, port });
+  socket.write("PROXY UNKNOWN\r\n");
+  return socket;
 }
 
 /** Of bytes that nobody here understands no answer can be asked for. */
