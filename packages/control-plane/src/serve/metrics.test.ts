@@ -86,7 +86,10 @@ async function makeWorld(context: TestContext): Promise<World> {
   const refused = new Set<string>();
   const client = connectAds({
     target: `http://127.0.0.1:${running.xdsAddress!.port}`,
-    node: create(NodeSchema, { id: "sidecar~127.9.9.1~web-1.shop~shop.svc.cluster.local" }),
+    node: create(NodeSchema, {
+      id: "sidecar~127.9.9.1~web-1.shop~shop.svc.cluster.local",
+      metadata: { INTERCEPTION_MODE: "NONE" },
+    }),
     handlers: {
       onResponse: (response) => {
         if (response.type === "CDS") client.subscribe("EDS", new Set(["outbound|80||catalog.shop.svc.cluster.local"]));
