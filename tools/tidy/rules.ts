@@ -209,6 +209,7 @@ const decodersOfTheProxy = [
   "compile/route-source.ts",
   "fields/typed-config.ts",
   "filters/http/ext-authz/grpc-authorizer.ts",
+  "upstream/export-result.ts",
 ];
 
 function configurationIsReadByItsRows(file: SourceFile): readonly Finding[] {

@@ -89,6 +89,7 @@ function serviceExporter<D extends DescMessage>(
   if (target === undefined || problems.hasErrors) return undefined;
   const key = `access log service ${schema.typeName} ${Buffer.from(toBinary(schema, message)).toString("latin1")}`;
   return scope.exporters.get(key, () => ({
+    items: "access logs",
     collector: {
       protocol: "grpc_stream",
       cluster: scope.clusterSlot(target.clusterName),

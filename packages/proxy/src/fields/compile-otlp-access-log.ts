@@ -41,6 +41,7 @@ export function compileOtlpAccessLog(
   if (collector === undefined || problems.hasErrors) return undefined;
   const key = `access log ${Buffer.from(toBinary(OpenTelemetryAccessLogConfigSchema, message)).toString("latin1")}`;
   const exporter = scope.exporters.get(key, () => ({
+    items: "access logs",
     collector,
     limits: accessLogLimits(message, message.commonConfig),
     envelope: otlpEnvelope(origin),

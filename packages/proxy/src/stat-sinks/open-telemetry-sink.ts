@@ -3,12 +3,8 @@
 // holds nothing up and keeps nothing but the request that is under way.
 import { type Counter, MetricPoints, type MetricRegistry, type Series, type Temporality } from "@tulle/telemetry";
 import { Pauses } from "@tulle/timing";
-import {
-  type ExportOutcome,
-  type GrpcCollector,
-  type HttpCollector,
-  sendToCollector,
-} from "../upstream/batch-exporter.ts";
+import { type GrpcCollector, type HttpCollector, sendToCollector } from "../upstream/batch-exporter.ts";
+import { type ExportResult, ExportTrouble } from "../upstream/export-result.ts";
 import type { Clock } from "../worker/clock.ts";
 import type { DataPath } from "../worker/data-path.ts";
 import { tagExtractedName } from "./tag-extracted-name.ts";
@@ -44,6 +40,7 @@ export class OpenTelemetrySink {
   readonly #dataPath: DataPath;
   readonly #clock: Clock;
   readonly #points: MetricPoints;
+  readonly #trouble: ExportTrouble;
   #flushing: Promise<void> | undefined = undefined;
 
   constructor(settings: StatSinkSettings, stats: StatSinkStats, metrics: MetricRegistry, dataPath: DataPath) {
@@ -52,6 +49,7 @@ export class OpenTelemetrySink {
     this.#metrics = metrics;
     this.#dataPath = dataPath;
     this.#clock = dataPath.clock;
+    this.#trouble = new ExportTrouble("metrics", settings.collector.cluster.name, dataPath);
     this.#points = new MetricPoints(pointsOf(settings, metrics), this.#clock.wallMs());
   }
 
@@ -94,10 +92,13 @@ export class OpenTelemetrySink {
     const { writer } = this.#points;
     const body = this.#settings.envelope(writer.written);
     writer.clear();
-    const { promise, resolve } = Promise.withResolvers<ExportOutcome>();
+    const { promise, resolve } = Promise.withResolvers<ExportResult>();
     sendToCollector(this.#settings.collector, body, this.#dataPath, resolve);
-    const { sent, dropped } = this.#stats;
-    ((await promise) === "sent" ? sent : dropped).add(points);
+    const result = await promise;
+    const lost = result.outcome === "sent" ? Math.min(points, result.rejectedItems) : points;
+    this.#stats.sent.add(points - lost);
+    this.#stats.dropped.add(lost);
+    this.#trouble.onResult(result);
   }
 }
 

@@ -31,7 +31,8 @@ type RequestHeaders = Readonly<Record<string, string | readonly string[] | undef
 
 /**
  * `endless`: an answer that never stops; `cut`: one that breaks off; `hints`: interim answers without an end; `goaway`:
- * the connection is called off, and the request on it never answered (over HTTP/1.1 it is cut).
+ * the connection is called off, and the request on it never answered (over HTTP/1.1 it is cut); `partial`: all is
+ * taken, and one of it then rejected.
  */
 export type CollectorAnswer =
   | "good"
@@ -42,7 +43,8 @@ export type CollectorAnswer =
   | "endless"
   | "cut"
   | "hints"
-  | "goaway";
+  | "goaway"
+  | "partial";
 
 interface OtlpValue {
   readonly stringValue?: string;
@@ -132,6 +134,10 @@ export class TraceCollector {
       this.spans.push(...spans.map((span) => spanOfZipkin(span, headers)));
     } else if (request.headers["content-type"] === "application/x-protobuf") this.#take(headers, body);
     if (this.answer === "garbage") return void request.socket.end("HTTP/9.9 what\r\n\r\n");
+    if (this.answer === "partial") {
+      response.writeHead(200, { "content-type": "application/x-protobuf" }).end(partialSuccess);
+      return;
+    }
     response.writeHead(this.answer === "good" ? 202 : 503).end();
   }
 
@@ -158,7 +164,8 @@ export class TraceCollector {
     stream.on("wantTrailers", () => {
       if (!stream.destroyed) stream.sendTrailers({ "grpc-status": "0" });
     });
-    stream.end(this.answer === "garbage" ? Buffer.from([9, 9, 9, 9]) : Buffer.alloc(5));
+    if (this.answer === "partial") stream.end(Buffer.concat([Buffer.from([0, 0, 0, 0, 4]), partialSuccess]));
+    else stream.end(this.answer === "garbage" ? Buffer.from([9, 9, 9, 9]) : Buffer.alloc(5));
   }
 
   #take(headers: RequestHeaders, body: Buffer): void {
@@ -194,6 +201,9 @@ export class TraceCollector {
     }
   }
 }
+
+/** `ExportTracePartialSuccess` with one span that is rejected. */
+const partialSuccess = Buffer.from([0x0a, 2, 0x08, 1]);
 
 const pouredBytes = 16 * 1024;
 

@@ -165,6 +165,7 @@ function compileOpenTelemetry(message: OpenTelemetryConfig, build: TracingBuild,
   const limits = { ...defaultExportLimits, maxItems: message.maxCacheSize ?? defaultExportLimits.maxItems };
   const key = JSON.stringify(["spans", keyOf(collector), origin, limits.maxItems]);
   const exporter = scope.exporters.get(key, () => ({
+    items: "spans",
     collector,
     limits: { ...limits, batchItems: Math.min(limits.batchItems, limits.maxItems) },
     envelope: otlpEnvelope(origin),
@@ -240,6 +241,7 @@ function compileZipkin(message: ZipkinConfig, build: TracingBuild, place: Place)
   if (collector === undefined) return undefined;
   build.clusterNames.add(collector.cluster.name);
   const exporter = scope.exporters.get(JSON.stringify(["zipkin", keyOf(collector)]), () => ({
+    items: "spans",
     collector,
     limits: { ...defaultExportLimits, batchItems: zipkinBatchItems },
     envelope: (items) => format.envelope(items),

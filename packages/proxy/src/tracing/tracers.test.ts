@@ -28,6 +28,7 @@ import { ZipkinJson } from "./zipkin-json.ts";
 import { ZipkinTracer } from "./zipkin-tracer.ts";
 
 const exporterSettings: BatchExporterSettings = {
+  items: "spans",
   collector: {
     protocol: "http",
     cluster: new Slot<Cluster>("c"),

@@ -2,7 +2,7 @@
 // slow or answers rubbish.
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
-import { Counter, Logging, otlpEnvelope, otlpMethods, ProtobufWriter } from "@tulle/telemetry";
+import { Counter, type LogEntry, Logging, otlpEnvelope, otlpMethods, ProtobufWriter } from "@tulle/telemetry";
 import type { Cluster } from "../cluster/cluster.ts";
 import { Slot } from "../runtime/slot.ts";
 import { handBuiltCluster } from "../testing/hand-built-runtime.ts";
@@ -11,13 +11,8 @@ import { until } from "../testing/running-proxy.ts";
 import { type CollectorAnswer, TraceCollector } from "../testing/trace-collector.ts";
 import { DataPath } from "../worker/data-path.ts";
 import { hostPool } from "./host-pool.ts";
-import {
-  defaultExportLimits,
-  type ExportLimits,
-  type ExportOutcome,
-  BatchExporter,
-  BatchExporters,
-} from "./batch-exporter.ts";
+import { defaultExportLimits, type ExportLimits, BatchExporter, BatchExporters } from "./batch-exporter.ts";
+import type { ExportOutcome } from "./export-result.ts";
 
 interface Stage {
   readonly collector: TraceCollector;
@@ -27,6 +22,7 @@ interface Stage {
   readonly dropped: Counter;
   readonly timerFlushed: Counter;
   readonly outcomes: Readonly<Record<ExportOutcome, Counter>>;
+  readonly log: LogEntry[];
 }
 
 async function startExporter(
@@ -38,7 +34,9 @@ async function startExporter(
   const collector = new TraceCollector();
   const { httpPort, grpcPort } = await collector.start();
   const clock = new ManualClock();
-  const dataPath = new DataPath({ logging: new Logging({ level: "off" }), random: () => 0, clock });
+  const log: LogEntry[] = [];
+  const logging = new Logging({ sink: (entry) => log.push(entry) });
+  const dataPath = new DataPath({ logging, random: () => 0, clock });
   const port = protocol === "grpc" ? grpcPort : httpPort;
   const cluster = handBuiltCluster("collector", [port], protocol === "grpc" ? { protocol: "HTTP/2" } : {});
   const slot = new Slot<Cluster>("collector");
@@ -54,6 +52,7 @@ async function startExporter(
   const target = { clusterName: "collector", authority: "collector", metadata: [], maxMessageBytes: undefined };
   const exporter = new BatchExporter(
     {
+      items: "spans",
       collector:
         protocol === "grpc"
           ? { protocol, cluster: slot, target, path: otlpMethods.traces, timeoutMs }
@@ -72,7 +71,7 @@ async function startExporter(
     },
     dataPath,
   );
-  return { collector, exporter, clock, sent, dropped, timerFlushed, outcomes };
+  return { collector, exporter, clock, sent, dropped, timerFlushed, outcomes, log };
 }
 
 function item(name: string): Buffer {
@@ -125,7 +124,7 @@ for (const protocol of ["grpc", "http"] as const) {
   ];
   for (const { answer, outcome } of failures) {
     test(`${protocol}: a collector that is ${answer} costs its batch, and the next one arrives`, async (t) => {
-      const { collector, exporter, clock, sent, dropped, outcomes } = await startExporter(t, protocol, {
+      const { collector, exporter, clock, sent, dropped, outcomes, log } = await startExporter(t, protocol, {
         batchItems: 2,
         maxItems: 3,
       });
@@ -149,8 +148,34 @@ for (const protocol of ["grpc", "http"] as const) {
         collector.spans.slice(-3).map(({ name }) => name),
         numbers(2, 5),
       );
+      clock.advance(11_000);
+      for (const name of numbers(6, 8)) exporter.add(item(name));
+      await until(
+        () => sent.value === 5,
+        () => `sent ${sent.value}`,
+      );
+      assert.deepEqual(
+        log.map(({ message }) => message),
+        ["spans are lost", "spans arrive again"],
+      );
+      assert.notEqual(log[0]!.fields!["reason"], "");
     });
   }
+
+  test(`${protocol}: what a collector takes and then rejects is lost`, async (t) => {
+    const { collector, exporter, sent, dropped, log } = await startExporter(t, protocol, { batchItems: 2 });
+    collector.answer = "partial";
+    for (const name of numbers(0, 4)) exporter.add(item(name));
+    await until(
+      () => dropped.value === 2,
+      () => "the answers",
+    );
+    assert.deepEqual([sent.value, collector.requests.length], [2, 2]);
+    assert.deepEqual(
+      log.map(({ message, fields }) => [message, fields!["reason"]]),
+      [["spans are lost", "the collector has rejected 1"]],
+    );
+  });
 
   test(`${protocol}: at the end what waits follows what is under way`, async (t) => {
     const { collector, exporter, sent } = await startExporter(t, protocol, { batchItems: 2 });
@@ -209,6 +234,7 @@ test("equal settings share an exporter, and what nobody can send for is dropped"
   const cluster = new Slot<Cluster>("collector");
   const settings = () =>
     ({
+      items: "spans",
       collector: { protocol: "http", cluster, scheme: "http", authority: "", path: "/", headers: [], timeoutMs: 0 },
       limits: defaultExportLimits,
       envelope: (items: Buffer) => items,

@@ -11,6 +11,14 @@ import type { DataPath } from "../worker/data-path.ts";
 import { CallbackTimer } from "../worker/timer-wheel.ts";
 import { sendAsyncRequest } from "./async-client.ts";
 import { callGrpc } from "./grpc-client.ts";
+import {
+  type ExportOutcome,
+  type ExportResult,
+  ExportTrouble,
+  lostExport,
+  readOtlpAnswer,
+  takenExport,
+} from "./export-result.ts";
 import { type GrpcStreamCollector, GrpcStreamSender } from "./grpc-stream-sender.ts";
 
 export interface HttpCollector {
@@ -55,9 +63,6 @@ export const defaultExportLimits: ExportLimits = {
 /** Where a request has no time-out of its own: what hangs would keep all that comes after it. */
 export const defaultExportTimeoutMs = 10_000;
 
-/** `sent`: the collector took it. `refused`: it answered otherwise. `failed`: there was no answer. */
-export type ExportOutcome = "sent" | "refused" | "failed" | "no_cluster";
-
 /** Series under Envoy's names, where it has some. */
 export interface ExportStats {
   /** Items that a collector took, and those that nobody did. */
@@ -68,6 +73,8 @@ export interface ExportStats {
 }
 
 export interface BatchExporterSettings {
+  /** What the log calls them. */
+  readonly items: "spans" | "access logs";
   readonly collector: HttpCollector | GrpcCollector | GrpcStreamCollector;
   readonly limits: ExportLimits;
   /** Items, one behind the other, to the whole request: for OTLP `otlpEnvelope`. */
@@ -76,10 +83,13 @@ export interface BatchExporterSettings {
 }
 
 const maxResponseBytes = 64 * 1024;
+const overflow = lostExport("failed", "more come than the collector takes");
 
 export class BatchExporter {
   readonly #settings: BatchExporterSettings;
   readonly #dataPath: DataPath | undefined;
+  /** Undefined where nothing is sent, or where the call that batches go by tells of itself. */
+  readonly #trouble: ExportTrouble | undefined;
   readonly #items = new ProtobufWriter();
   /** Of those that are whole. */
   #itemBytes = 0;
@@ -95,11 +105,10 @@ export class BatchExporter {
   constructor(settings: BatchExporterSettings, dataPath: DataPath | undefined) {
     this.#settings = settings;
     this.#dataPath = dataPath;
-    const { collector } = settings;
-    this.streamSender =
-      collector.protocol === "grpc_stream" && dataPath !== undefined
-        ? new GrpcStreamSender(collector, dataPath)
-        : undefined;
+    const { collector, items } = settings;
+    if (dataPath === undefined) return;
+    if (collector.protocol === "grpc_stream") this.streamSender = new GrpcStreamSender(collector, dataPath);
+    else this.#trouble = new ExportTrouble(items, collector.cluster.name, dataPath);
   }
 
   /** An item as it stands in the request, tag and length included; the bytes are copied. */
@@ -122,6 +131,7 @@ export class BatchExporter {
     if (dataPath === undefined || isFull) {
       this.#items.truncate(this.#itemBytes);
       stats.dropped.increment();
+      this.#trouble?.onResult(overflow);
       return;
     }
     this.#itemBytes = this.#items.length;
@@ -168,10 +178,12 @@ export class BatchExporter {
     this.flush();
   }
 
-  #count(outcome: ExportOutcome, count: number): void {
+  #count(outcome: ExportOutcome, count: number, rejectedItems: number): void {
     const { stats } = this.#settings;
+    const lost = outcome === "sent" ? Math.min(count, rejectedItems) : count;
     stats.outcomes?.[outcome]?.increment();
-    (outcome === "sent" ? stats.sent : stats.dropped).add(count);
+    stats.sent.add(count - lost);
+    stats.dropped.add(lost);
   }
 
   #onReady(): void {
@@ -189,40 +201,48 @@ export class BatchExporter {
     if (collector.protocol === "grpc_stream") {
       this.streamSender!.send(body, {
         onReady: () => this.#onReady(),
-        onOutcome: (outcome) => this.#count(outcome, count),
+        onOutcome: (outcome) => this.#count(outcome, count, 0),
       });
       return;
     }
-    sendToCollector(collector, body, dataPath, (outcome) => {
-      this.#count(outcome, count);
+    sendToCollector(collector, body, dataPath, (result) => {
+      this.#count(result.outcome, count, result.rejectedItems);
+      this.#trouble?.onResult(result);
       this.#onReady();
     });
   }
 }
 
-/** One request; `onOutcome` is called once, at the latest after the collector's time-out. */
+/** One request; `onResult` is called once, at the latest after the collector's time-out. */
 export function sendToCollector(
   collector: GrpcCollector | HttpCollector,
   body: Buffer,
   dataPath: DataPath,
-  onOutcome: (outcome: ExportOutcome) => void,
+  onResult: (result: ExportResult) => void,
 ): void {
   const { cluster, path } = collector;
   const timeoutMs = collector.timeoutMs > 0 ? collector.timeoutMs : defaultExportTimeoutMs;
   const options = { timeoutMs, maxResponseBytes };
   if (collector.protocol === "grpc") {
     callGrpc(cluster, collector.target, { path, message: body }, options, dataPath, (result) => {
-      if (result.ok) onOutcome("sent");
-      else if (result.reason === "cluster_not_found") onOutcome("no_cluster");
-      else onOutcome(result.reason.startsWith("gRPC status") ? "refused" : "failed");
+      if (result.ok) onResult(readOtlpAnswer(result.message) ?? lostExport("failed", "the answer is none of OTLP"));
+      else if (result.reason === "cluster_not_found") onResult(lostExport("no_cluster", result.reason));
+      else onResult(lostExport(result.reason.startsWith("gRPC status") ? "refused" : "failed", result.reason));
     });
     return;
   }
   const { scheme, authority } = collector;
   const headers = HeaderMap.of(collector.headers);
   sendAsyncRequest(cluster, { method: "POST", scheme, authority, path, headers, body }, options, dataPath, (result) => {
-    if (!result.ok) onOutcome(result.failure === "cluster_not_found" ? "no_cluster" : "failed");
-    else onOutcome(result.response.status >= 200 && result.response.status < 300 ? "sent" : "refused");
+    if (!result.ok) {
+      onResult(lostExport(result.failure === "cluster_not_found" ? "no_cluster" : "failed", result.failure));
+      return;
+    }
+    const { status, headers: fields, body: answer } = result.response;
+    if (status < 200 || status >= 300) onResult(lostExport("refused", `status ${status}`));
+    // Zipkin's collectors answer in words of their own, or not at all.
+    else if (fields.get("content-type") !== "application/x-protobuf") onResult(takenExport);
+    else onResult(readOtlpAnswer(answer) ?? takenExport);
   });
 }
 

@@ -60,6 +60,7 @@ async function start(t: TestContext, limits: Partial<ExportLimits> = {}, isKnown
   const target = { clusterName: "logs", authority: "logs", metadata: [], maxMessageBytes: undefined };
   const exporter = new BatchExporter(
     {
+      items: "access logs",
       collector: {
         protocol: "grpc_stream",
         cluster: slot,
