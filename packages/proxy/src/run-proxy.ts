@@ -143,6 +143,7 @@ export async function runProxy(options: ProxyOptions): Promise<RunningProxy> {
   });
   const ready = Promise.all([begun.subscriber.ready, begun.statics.ready]).then(() => {
     state.initialized();
+    targets.owner.listenerStats.workersStarted.set(1);
     logging.logger("main").info("all dependencies initialized", { listeners: targets.owner.current.listeners.size });
   });
   return {
@@ -240,7 +241,7 @@ function ending(
   begun: BegunParts,
   lastBatchesMs: number,
 ): { readonly ended: Promise<number>; readonly close: () => Promise<void> } {
-  const { accessLogs, listenerHost, exporters, secrets, overload, sinks, targets } = parts;
+  const { accessLogs, exporters, secrets, overload, sinks, targets } = parts;
   const { promise: ended, resolve: end } = Promise.withResolvers<number>();
   let closing: Promise<void> | undefined;
   const closeAll = async (): Promise<void> => {
@@ -248,7 +249,7 @@ function ending(
     overload.stop();
     begun.statics?.close();
     secrets.close();
-    await listenerHost.stop();
+    await targets.owner.stopListeners();
     await atMost(lastBatchesMs, Promise.all([exporters.finish(), sinks.finish()]));
     targets.owner.stopClusters();
     await begun.admin?.close();

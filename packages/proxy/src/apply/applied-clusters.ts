@@ -8,6 +8,7 @@ import { type CompiledCluster, compileCluster } from "../compile/compile-cluster
 import { compileEndpoints } from "../compile/compile-endpoints.ts";
 import { problemsText } from "../fields/problems.ts";
 import type { ReceivedResource, ResourceRecord } from "../runtime/config-records.ts";
+import { countAccepted } from "../runtime/manager-stats.ts";
 import type { SecretSlot } from "../tls/secret-slot.ts";
 import type { ConfigTargets } from "./load-static-resources.ts";
 import { endpointsPlace, SubscriptionStats } from "./subscription-stats.ts";
@@ -39,7 +40,7 @@ export class AppliedClusters {
     this.#warming = new Warming({
       clock: options.clock,
       log: options.scope.logging.logger("config"),
-      metrics: options.scope.metrics,
+      count: options.owner.clusterStats.warming,
       kind: "cluster",
       onWarm: (name, compiled) => this.#becomeWarm(name, compiled),
     });
@@ -158,7 +159,8 @@ export class AppliedClusters {
     change: Map<string, RuntimeCluster | undefined>,
   ): void {
     const { name } = record;
-    this.#stopWarming(name);
+    const isKnown = this.#stopWarming(name) || this.#active.has(name);
+    countAccepted(this.#options.owner.clusterStats, isKnown);
     record.warming = received;
     const { cluster, endpointsName } = compiled;
     const assignment = endpointsName === undefined ? undefined : this.#assignments.get(endpointsName);
@@ -223,16 +225,19 @@ export class AppliedClusters {
     change.set(name, compiled.cluster);
   }
 
-  #stopWarming(name: string): void {
-    this.#warming.stop(name)?.cluster.stop();
+  /** Whether it did. */
+  #stopWarming(name: string): boolean {
+    const compiled = this.#warming.stop(name);
+    compiled?.cluster.stop();
+    return compiled !== undefined;
   }
 
   /** The cluster that served until now. */
   #remove(name: string, change: Map<string, RuntimeCluster | undefined>): RuntimeCluster | undefined {
     const { records, owner } = this.#options;
     if (records.clusters.get(name)?.isStatic === true) return undefined;
-    this.#stopWarming(name);
-    this.#active.delete(name);
+    const wasWarming = this.#stopWarming(name);
+    if (this.#active.delete(name) || wasWarming) owner.clusterStats.removed.increment();
     records.clusters.delete(name);
     const cluster = owner.cluster(name);
     if (cluster !== undefined) change.set(name, undefined);

@@ -11,6 +11,7 @@ import { problemsText } from "../fields/problems.ts";
 import type { RouteTable } from "../route/route-table.ts";
 import type { ListenAddress } from "../listener/listener.ts";
 import { listenOptions } from "../listener/listener-host.ts";
+import { countAccepted } from "../runtime/manager-stats.ts";
 import type { SecretSlot } from "../tls/secret-slot.ts";
 import type { ConfigTargets } from "./load-static-resources.ts";
 import { routesPlace, SubscriptionStats } from "./subscription-stats.ts";
@@ -43,7 +44,7 @@ export class AppliedListeners {
     this.#warming = new Warming({
       clock: options.clock,
       log: options.scope.logging.logger("config"),
-      metrics: options.scope.metrics,
+      count: options.owner.listenerStats.warming,
       kind: "listener",
       onWarm: (name, compiled) => this.#becomeWarm(name, compiled),
     });
@@ -178,10 +179,20 @@ export class AppliedListeners {
 
   /** The reason why its addresses cannot be bound; undefined = it serves, or will when it is warm. */
   async #accept(name: string, compiled: CompiledListener): Promise<string | undefined> {
-    this.#warming.stop(name);
-    if (pending(this.#waits(compiled)).length === 0) return this.#activate(name, compiled);
+    const { listenerStats } = this.#options.owner;
+    const wasWarming = this.#warming.stop(name) !== undefined;
+    const isKnown = this.#active.has(name) || wasWarming;
+    if (pending(this.#waits(compiled)).length === 0) {
+      const reason = await this.#activate(name, compiled);
+      if (reason === undefined) countAccepted(listenerStats, isKnown);
+      return reason;
+    }
     const reason = await this.#tryToBind(name, compiled);
-    if (reason !== undefined) return reason;
+    if (reason !== undefined) {
+      listenerStats.failed.increment();
+      return reason;
+    }
+    countAccepted(listenerStats, isKnown);
     this.#warming.begin(name, compiled, this.#waits(compiled));
     // Something may have come while the address was tried.
     await this.#warming.check();
@@ -244,8 +255,8 @@ export class AppliedListeners {
   #remove(name: string): void {
     const { records, owner } = this.#options;
     if (records.listeners.get(name)?.isStatic === true) return;
-    this.#warming.stop(name);
-    this.#active.delete(name);
+    const wasWarming = this.#warming.stop(name) !== undefined;
+    if (this.#active.delete(name) || wasWarming) owner.listenerStats.removed.increment();
     records.listeners.delete(name);
     owner.removeListener(name);
   }

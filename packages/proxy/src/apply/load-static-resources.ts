@@ -13,6 +13,7 @@ import type { CompileScope } from "../fields/compile-scope.ts";
 import { compileSecret } from "../compile/compile-secret.ts";
 import { type CompileProblem, problemText } from "../fields/problems.ts";
 import type { ConfigRecords, ReceivedResource } from "../runtime/config-records.ts";
+import { countAccepted } from "../runtime/manager-stats.ts";
 import type { RuntimeOwner } from "../runtime/runtime-owner.ts";
 import type { SecretSlot } from "../tls/secret-slot.ts";
 import type { OfProcess, OfWorker } from "../worker/ownership.ts";
@@ -130,6 +131,7 @@ export async function loadStaticResources(
   for (const message of bootstrap.message.staticResources?.clusters ?? []) {
     records.clusters.of(message.name, true).active = received(ClusterSchema, message, "");
   }
+  owner.clusterStats.added.add(clusters.size);
   owner.swap({ clusters });
   await Promise.all([...clusters.values()].map((cluster) => cluster.start()));
   const log = scope.logging.logger("config");
@@ -138,7 +140,7 @@ export async function loadStaticResources(
   const warming = new Warming<CompiledListener>({
     clock,
     log,
-    metrics: scope.metrics,
+    count: owner.listenerStats.warming,
     kind: "listener",
     onWarm: async (name, { listener }) => {
       const reason = await owner.applyListener(listener);
@@ -157,11 +159,13 @@ export async function loadStaticResources(
     records.listeners.of(listener.name, true).active = received(ListenerSchema, bootstrap.listeners[index]!, "");
     const waits = pending([...secretWaits(compiled.secretSlots), checks]);
     if (waits.length > 0) {
+      countAccepted(owner.listenerStats, false);
       warming.begin(listener.name, compiled, waits);
       continue;
     }
     const reason = await owner.applyListener(listener);
-    if (reason !== undefined) failures.push(`error adding listener '${listener.name}': ${reason}`);
+    if (reason === undefined) countAccepted(owner.listenerStats, false);
+    else failures.push(`error adding listener '${listener.name}': ${reason}`);
   }
   if (warming.size === 0) markReady();
   secrets.need("static resources", secretSlots);

@@ -1,7 +1,7 @@
 // What has been accepted and waits for what it needs before it serves: a cluster for endpoints, a listener for routes,
 // both for secrets. It serves once all has come or was waited for long enough; until then the version before it does.
 import type { Clock } from "@tulle/timing";
-import type { Gauge, Logger, MetricRegistry } from "@tulle/telemetry";
+import type { Gauge, Logger } from "@tulle/telemetry";
 import type { SecretSlot } from "../tls/secret-slot.ts";
 
 export interface Wait {
@@ -17,7 +17,8 @@ export interface Wait {
 export interface WarmingOptions<C> {
   readonly clock: Clock;
   readonly log: Logger;
-  readonly metrics: MetricRegistry;
+  /** How many of the kind warm, those of other tables included. */
+  readonly count: Gauge;
   readonly kind: "cluster" | "listener";
   /** All has come, or was given up; it warms no more. */
   readonly onWarm: (name: string, compiled: C) => void | Promise<void>;
@@ -29,24 +30,12 @@ interface Entry<C> {
   readonly cancelTimeouts: (() => void)[];
 }
 
-/** Envoy's gauges. */
-const gauges = {
-  cluster: { name: "envoy_cluster_manager_warming_clusters", statName: "cluster_manager.warming_clusters" },
-  listener: {
-    name: "envoy_listener_manager_total_listeners_warming",
-    statName: "listener_manager.total_listeners_warming",
-  },
-} as const;
-
 export class Warming<C> {
   readonly #options: WarmingOptions<C>;
-  /** Shared with what came by the bootstrap. */
-  readonly #count: Gauge;
   readonly #entries = new Map<string, Entry<C>>();
 
   constructor(options: WarmingOptions<C>) {
     this.#options = options;
-    this.#count = options.metrics.gauge(gauges[options.kind]);
   }
 
   get size(): number {
@@ -62,8 +51,8 @@ export class Warming<C> {
     this.stop(name);
     const entry: Entry<C> = { compiled, waits: new Set(waits), cancelTimeouts: [] };
     this.#entries.set(name, entry);
-    this.#count.add(1);
-    const { clock, log, kind } = this.#options;
+    const { clock, log, kind, count } = this.#options;
+    count.add(1);
     for (const wait of waits) {
       if (wait.timeoutMs === 0) continue;
       const giveUp = (): void => {
@@ -94,7 +83,7 @@ export class Warming<C> {
     const entry = this.#entries.get(name);
     if (entry === undefined) return undefined;
     this.#entries.delete(name);
-    this.#count.add(-1);
+    this.#options.count.add(-1);
     for (const cancel of entry.cancelTimeouts) cancel();
     return entry.compiled;
   }

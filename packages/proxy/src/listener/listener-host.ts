@@ -5,6 +5,7 @@ import { acceptBacklog, descriptorLimit, descriptorOf, DescriptorReserve } from 
 import { Trouble } from "@tulle/telemetry";
 import type { DataPath } from "../worker/data-path.ts";
 import { ipPortText } from "../http/ip-port-text.ts";
+import { sameAddress, sameAddresses } from "../runtime/same-addresses.ts";
 import type { ListenAddress, Listener } from "./listener.ts";
 import { ActiveListener } from "./active-listener.ts";
 import { ListenerAddresses } from "./listener-addresses.ts";
@@ -272,18 +273,6 @@ function letGo(bound: readonly Bound[]): string {
 /** What Node is asked for; `::` alone is IPv6 alone, as in Envoy. */
 export function listenOptions({ ip, port, takesIpv4 = false }: ListenAddress): net.ListenOptions {
   return { host: ip, port, exclusive: true, ipv6Only: isIPv6(ip) && !takesIpv4 };
-}
-
-function sameAddress(a: ListenAddress, b: ListenAddress): boolean {
-  return a.ip === b.ip && a.port === b.port && a.takesIpv4 === b.takesIpv4;
-}
-
-function sameAddresses(a: Listener, b: Listener): boolean {
-  return (
-    a.bindToPort === b.bindToPort &&
-    a.addresses.length === b.addresses.length &&
-    a.addresses.every((address, index) => sameAddress(address, b.addresses[index]!))
-  );
 }
 
 function addressesText(listener: Listener): string {

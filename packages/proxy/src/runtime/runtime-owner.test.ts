@@ -7,6 +7,7 @@ import { countRequest } from "../upstream/cluster-load.ts";
 import type { RuntimeCluster } from "../cluster/runtime-cluster.ts";
 import { compileCluster } from "../compile/compile-cluster.ts";
 import { detachedScope } from "../fields/compile-scope.ts";
+import { handBuiltConnectionManager, handBuiltListener, prefixRoutes } from "../testing/hand-built-runtime.ts";
 import { accepted, fromConfiguration } from "../testing/from-configuration.ts";
 import type { CheckQueue } from "../cluster/health-check/check-queue.ts";
 import type { ListenerHost } from "../listener/listener-host.ts";
@@ -37,4 +38,19 @@ test("a cluster goes on with the load of the one whose place it takes, and anoth
   countRequest(old, -1);
   assert.equal(next.load.requests, 0);
   assert.equal(next.stats.upstreamRequestsActive.value, 0);
+});
+
+test("listeners that are closed at the end are counted", async () => {
+  const metrics = new MetricRegistry();
+  const owner = new RuntimeOwner({
+    listenerHost: { apply: async () => undefined, stop: async () => undefined } as unknown as ListenerHost,
+    healthChecks: {} as CheckQueue,
+    drainTimeMs: 0,
+    metrics,
+  });
+  const log = { log: () => undefined };
+  await owner.applyListener(handBuiltListener(handBuiltConnectionManager(prefixRoutes({}), log), 0, "a"));
+  assert.equal(owner.listenerStats.stopped.value, 0);
+  await owner.stopListeners();
+  assert.equal(owner.listenerStats.stopped.value, 1);
 });

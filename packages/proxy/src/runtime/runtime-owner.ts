@@ -1,7 +1,6 @@
 // Owns the proxy's runtime: the slots that routes and listeners hold, the sockets behind the listeners, and the one
 // synchronous step in which a new runtime takes the place of the old one.
-import type { MetricRegistry } from "@tulle/telemetry";
-import { ManagerStats } from "./manager-stats.ts";
+import type { Gauge, MetricRegistry } from "@tulle/telemetry";
 import type { Cluster } from "../cluster/cluster.ts";
 import type { RuntimeCluster } from "../cluster/runtime-cluster.ts";
 import type { OfProcess, OfWorker } from "../worker/ownership.ts";
@@ -13,6 +12,14 @@ import { SecretSlotTable } from "../tls/secret-slot.ts";
 import type { Listener } from "../listener/listener.ts";
 import type { ProxyRuntime } from "./proxy-runtime.ts";
 import type { Slot } from "./slot.ts";
+import {
+  type ClusterManagerStats,
+  type ListenerManagerStats,
+  makeClusterManagerStats,
+  makeListenerManagerStats,
+} from "./manager-stats.ts";
+import { sameAddresses } from "./same-addresses.ts";
+import { systemClock } from "../worker/clock.ts";
 
 /** What changes, by name; undefined = removed. What is not named stays as it is. */
 export interface RuntimeChange {
@@ -36,10 +43,10 @@ export class RuntimeOwner {
   readonly staticClusterNames = new Set<string>();
   /** Of all clusters. */
   readonly healthChecks: OfProcess<CheckQueue>;
+  readonly clusterStats: OfProcess<ClusterManagerStats>;
+  readonly listenerStats: OfProcess<ListenerManagerStats>;
   readonly #listenerHost: ListenerHost;
   readonly #drainTimeMs: number;
-  readonly #clusterStats: ManagerStats;
-  readonly #listenerStats: ManagerStats;
   readonly #clusters = new Map<string, RuntimeCluster>();
   #current: ProxyRuntime = { listeners: new Map(), clusters: new Map(), routeTables: new Map() };
 
@@ -47,8 +54,8 @@ export class RuntimeOwner {
     this.#listenerHost = options.listenerHost;
     this.healthChecks = options.healthChecks;
     this.#drainTimeMs = options.drainTimeMs;
-    this.#clusterStats = new ManagerStats(options.metrics, "cluster");
-    this.#listenerStats = new ManagerStats(options.metrics, "listener");
+    this.clusterStats = makeClusterManagerStats(options.metrics);
+    this.listenerStats = makeListenerManagerStats(options.metrics);
   }
 
   get current(): ProxyRuntime {
@@ -76,7 +83,6 @@ export class RuntimeOwner {
     const clusters = new Map(this.#current.clusters);
     for (const [name, next] of change.clusters ?? []) {
       const old = this.#clusters.get(name);
-      if (old !== next) this.#clusterStats.onChange(old !== undefined, next !== undefined);
       if (old !== undefined && old !== next) {
         replaced.push(old);
         next?.succeed(old);
@@ -85,6 +91,7 @@ export class RuntimeOwner {
       if (next === undefined) this.#clusters.delete(name);
       else this.#clusters.set(name, next);
     }
+    this.clusterStats.active.set(this.#clusters.size);
     const routeTables = new Map(this.#current.routeTables);
     for (const [name, next] of change.routeTables ?? []) put(routeTables, this.routeTableSlots.get(name), next);
     this.#current = { listeners: this.#current.listeners, clusters, routeTables };
@@ -98,10 +105,14 @@ export class RuntimeOwner {
    */
   async applyListener(listener: Listener): Promise<string | undefined> {
     const reason = await this.#listenerHost.apply(listener);
-    if (reason !== undefined) return reason;
-    this.#listenerStats.onChange(this.#current.listeners.has(listener.name), true);
-    const listeners = new Map(this.#current.listeners).set(listener.name, listener);
-    this.#current = { ...this.#current, listeners };
+    if (reason !== undefined) {
+      this.listenerStats.failed.increment();
+      return reason;
+    }
+    this.listenerStats.created.increment();
+    const former = this.#current.listeners.get(listener.name);
+    if (former !== undefined) this.#countReplaced(former, listener);
+    this.#setListeners(new Map(this.#current.listeners).set(listener.name, listener));
     return undefined;
   }
 
@@ -109,10 +120,34 @@ export class RuntimeOwner {
     // It may be on its way: its addresses are bound then, and let go of.
     this.#listenerHost.remove(name, this.#drainTimeMs);
     if (!this.#current.listeners.has(name)) return;
-    this.#listenerStats.onChange(true, false);
+    this.#countDraining(this.listenerStats.draining, 1);
     const listeners = new Map(this.#current.listeners);
     listeners.delete(name);
+    this.#setListeners(listeners);
+  }
+
+  #setListeners(listeners: ProxyRuntime["listeners"]): void {
     this.#current = { ...this.#current, listeners };
+    this.listenerStats.active.set(listeners.size);
+  }
+
+  #countReplaced(former: Listener, listener: Listener): void {
+    const { draining, drainingChains, updatedInPlace } = this.listenerStats;
+    if (!sameAddresses(former, listener)) return this.#countDraining(draining, 1);
+    updatedInPlace.increment();
+    this.#countDraining(drainingChains, former.filterChains.length + Number(former.defaultFilterChain !== undefined));
+  }
+
+  /** For all of the time that connections may go on, whether there are any or not, as Envoy counts it. */
+  #countDraining(gauge: Gauge, count: number): void {
+    gauge.add(count);
+    systemClock.setTimer(() => gauge.add(-count), this.#drainTimeMs);
+  }
+
+  /** Closes sockets and connections at once. */
+  async stopListeners(): Promise<void> {
+    await this.#listenerHost.stop();
+    this.listenerStats.stopped.add(this.#current.listeners.size);
   }
 
   /** Ends what clusters do by themselves (DNS) and drains their connections. */
