@@ -7,7 +7,7 @@ import { streamPoints } from "../format/time-operators.ts";
 import { accessLogTypes, isIntermediate } from "../http/access-log-type.ts";
 import type { StreamInfo } from "../http/stream-info.ts";
 import { responseFlags } from "../http/response-flags.ts";
-import type { ShownCertificateInfo, TlsInfo } from "../tls/tls-info.ts";
+import type { ShownCertificateInfo } from "../tls/tls-info.ts";
 import { writeFilterMetadata } from "./write-metadata.ts";
 import { utf8Text } from "./utf8-text.ts";
 
@@ -26,7 +26,7 @@ export function writeCommonProperties(writer: ProtobufWriter, field: number, inf
   const start = writer.begin(field);
   writeAddress(writer, 2, info.downstreamRemoteAddress);
   writeAddress(writer, 3, info.downstreamLocalAddress);
-  if (info.downstreamTls !== undefined) writeTls(writer, info.downstreamTls, info.requestedServerName);
+  writeTls(writer, info);
   writeDuration(writer, 5, info.startTimeMs);
   for (const [number, point] of timesSinceStart) {
     const atMs = point(info);
@@ -118,14 +118,22 @@ const cipherSuites: Readonly<Record<string, number>> = {
   "AES256-SHA": 0x0035,
 };
 
-function writeTls(writer: ProtobufWriter, tls: TlsInfo, serverName: string): void {
+/** Of a connection that is passed on as TLS, what its hello says. */
+function writeTls(writer: ProtobufWriter, { downstreamTls: tls, requestedServerName, listener }: StreamInfo): void {
+  const ja3Fingerprint = listener?.ja3Fingerprint ?? "";
+  if (tls === undefined && requestedServerName === "" && ja3Fingerprint === "") return;
   const start = writer.begin(4);
-  writeUint(writer, 1, tlsVersions[tls.version] ?? 0);
-  writeWrapped(writer, 2, cipherSuites[tls.cipher]);
-  writeText(writer, 3, serverName);
-  writeCertificate(writer, 4, tls.local, false);
-  writeCertificate(writer, 5, tls.peer, true);
-  writeText(writer, 6, tls.sessionId());
+  if (tls !== undefined) {
+    writeUint(writer, 1, tlsVersions[tls.version] ?? 0);
+    writeWrapped(writer, 2, cipherSuites[tls.cipher]);
+  }
+  writeText(writer, 3, requestedServerName);
+  if (tls !== undefined) {
+    writeCertificate(writer, 4, tls.local, false);
+    writeCertificate(writer, 5, tls.peer, true);
+    writeText(writer, 6, tls.sessionId());
+  }
+  writeText(writer, 7, ja3Fingerprint);
   writer.end(start);
 }
 

@@ -6,6 +6,7 @@ import net from "node:net";
 import { after, before, test } from "node:test";
 import { freePort, waitFor } from "../../../../tests/tools/processes.ts";
 import { AccessLogService, type LogEntry, type ServiceBehaviour } from "../testing/access-log-service.ts";
+import { helloFrom, serverName } from "../testing/made-hello.ts";
 import { extension, http2Options, loopback, staticCluster } from "../testing/envoy-json.ts";
 import { clients, countersOf, type ParityCall, type Side, type Sides, startSides } from "../testing/parity-pair.ts";
 
@@ -43,6 +44,15 @@ const connectionLog = (log_name: string): object => ({
 const quietRouter = {
   name: "router",
   typed_config: { "@type": extension("filters.http.router.v3.Router"), suppress_envoy_headers: true },
+};
+
+const fingerprinting = {
+  name: "tls",
+  typed_config: {
+    "@type": extension("filters.listener.tls_inspector.v3.TlsInspector"),
+    enable_ja3_fingerprinting: true,
+    enable_ja4_fingerprinting: true,
+  },
 };
 
 function bootstrap(port: number): string {
@@ -97,6 +107,7 @@ function bootstrap(port: number): string {
         listener("main", manager, { access_log: [connectionLog("listener")] }),
         listener("tcp", proxy("app")),
         listener("tcp-down", proxy("down")),
+        listener("hello", proxy("app"), { listener_filters: [fingerprinting] }),
       ],
       clusters: [
         staticCluster("app", [port]),
@@ -117,7 +128,7 @@ before(async () => {
     response.addTrailers({ "x-t": "t" });
     response.end();
   });
-  sides = await startSides(host, 3, bootstrap);
+  sides = await startSides(host, 4, bootstrap);
 });
 after(async () => {
   await sides?.stop();
@@ -146,7 +157,7 @@ const calls: readonly ParityCall[] = [
 const versions = ["HTTP/1.1", "HTTP/2"] as const;
 
 /** A host that is down resets what waits for it. */
-async function exchange(port: number, sent: string): Promise<void> {
+async function exchange(port: number, sent: string | Buffer): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
   const socket = net.connect(port, "127.0.0.1", () => socket.write(sent));
   socket.on("error", () => undefined).on("close", () => resolve());
@@ -189,6 +200,7 @@ async function sentBy(side: Side): Promise<Sent> {
   }
   await exchange(side.ports.get("tcp")!, "GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n");
   await exchange(side.ports.get("tcp-down")!, "lost");
+  await exchange(side.ports.get("hello")!, helloFrom({ extensions: serverName(Buffer.from("Shop.example")) }));
   const entries = (name: string): readonly unknown[] => service.entries(name).map(comparable);
   // Its bytes depend on how long the host took, and on which acknowledgements came before the end.
   const ofListener = (): readonly unknown[] =>
@@ -201,7 +213,7 @@ async function sentBy(side: Side): Promise<Sent> {
   await waitFor(
     () =>
       entries("requests").length === calls.length * versions.length &&
-      entries("connections").length === 2 &&
+      entries("connections").length === 3 &&
       entries("listener").length === calls.length * versions.length,
     { what: "the entries", details: () => JSON.stringify(service.messages, undefined, 1) },
   );
@@ -222,6 +234,10 @@ test("both proxies send the same entries", async () => {
   for (const log of ["requests", "connections", "listener"] as const) {
     for (const [index, entry] of ours[log].entries()) assert.deepEqual(entry, envoys[log][index], `${log} ${index}`);
   }
+  assert.match(
+    JSON.stringify(ours.connections.at(-1)),
+    /"tlsSniHostname":"shop.example","ja3Fingerprint":"[0-9a-f]{32}"/,
+  );
   assert.equal(ours.path, envoys.path);
   assert.deepEqual(new Set(ours.metadata as string[]), new Set(["one"]));
 });

@@ -36,6 +36,8 @@ function aimedAt(ip: string, port = 80): StreamInfo {
     metadata: {},
     chainName: "",
     chainMetadata: {},
+    ja3Fingerprint: "",
+    ja4Fingerprint: "",
     directLocalAddress: "127.0.0.1:15001",
     directRemoteAddress: "10.0.0.1:1",
     originalDestination: { ip, port, text: `${ip}:${port}` },

@@ -79,6 +79,8 @@ export const tlsOperators: Readonly<Record<string, OperatorCompiler>> = {
   ...connectionOperators("UPSTREAM", upstream),
   UPSTREAM_SERVER_NAME: plain(({ upstreamTls }) => upstreamTls?.serverName),
   UPSTREAM_TLS_GROUP: plain(({ upstreamTls }) => upstreamTls?.group()),
+  TLS_JA3_FINGERPRINT: plain(({ listener }) => listener?.ja3Fingerprint),
+  TLS_JA4_FINGERPRINT: plain(({ listener }) => listener?.ja4Fingerprint),
   DOWNSTREAM_TRANSPORT_FAILURE_REASON: plain((info) => info.downstreamTransportFailureReason?.replaceAll(" ", "_")),
   DOWNSTREAM_PEER_EMAIL_SAN: ofTls(downstream, (tls) => tls.peer.emailSans.join(",")),
   DOWNSTREAM_PEER_FINGERPRINT_256: ofTls(downstream, (tls) => tls.peer.fingerprint256),

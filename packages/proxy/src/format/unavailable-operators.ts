@@ -1,13 +1,10 @@
 // Operators that Envoy knows and that have no value here, each with its reason: they are `-` in a line, so that a
 // format written for Envoy is taken.
 
-const notInspected = "the hello of TLS is not fingerprinted";
 const notTold = "the runtime does not tell it";
 const noQuic = "HTTP/3 alone has it";
 
 export const unavailableOperators: Readonly<Record<string, string>> = {
-  TLS_JA3_FINGERPRINT: notInspected,
-  TLS_JA4_FINGERPRINT: notInspected,
   DOWNSTREAM_TLS_GROUP: notTold,
   DOWNSTREAM_PEER_OTHERNAME_SAN: "certificates of the mesh have none",
   DOWNSTREAM_LOCAL_OTHERNAME_SAN: "certificates of the mesh have none",

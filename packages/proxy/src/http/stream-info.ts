@@ -27,6 +27,9 @@ export interface ListenerFacts {
   /** `ip:port` of the peer itself, where a proxy says for whom it speaks. */
   readonly directRemoteAddress: string;
   readonly chainMetadata: Readonly<Record<string, unknown>>;
+  /** Of the client's hello of TLS; empty = nobody asks for them. */
+  readonly ja3Fingerprint: string;
+  readonly ja4Fingerprint: string;
 }
 
 export class StreamInfo {

@@ -175,6 +175,8 @@ export class ActiveListener {
       originalDestination: info.originalDestination(),
       directRemoteAddress: info.directRemoteAddress,
       chainMetadata: chain?.metadata ?? {},
+      ja3Fingerprint: info.ja3Fingerprint,
+      ja4Fingerprint: info.ja4Fingerprint,
     };
     if (chain === undefined) {
       listener.stats.noFilterChainMatch.increment();

@@ -47,6 +47,9 @@ export class ConnectionInfo {
   applicationProtocols: readonly string[] = [];
   /** ALPN of the hello, whether chains may ask for it or not; undefined = nobody has looked. */
   offeredProtocols: readonly string[] | undefined = undefined;
+  /** Of the hello, where the TLS inspector is asked for them; empty = it is not, or there was no hello. */
+  ja3Fingerprint = "";
+  ja4Fingerprint = "";
   transportProtocol: "raw_buffer" | "tls" = "raw_buffer";
   /** Known once the connection has ended; undefined = it carried something else, or nothing. */
   protocol: Protocol | undefined = undefined;

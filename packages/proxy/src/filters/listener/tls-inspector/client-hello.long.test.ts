@@ -1,11 +1,12 @@
-// ClientHellos with bytes changed, inserted and taken away, as long as the time allows: the reader never throws, never
-// names more than was sent, and does not change its mind when more bytes come.
+// ClientHellos with bytes changed, inserted and taken away, as long as the time allows: the reader never throws, nor
+// do fingerprints; it never names more than was sent, and does not change its mind when more bytes come.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { changedBytes } from "../../../testing/mutated-corpus.ts";
 import { seededRandom } from "../../../testing/random-requests.ts";
 import { extension, helloFrom, inRecordsOf, serverName, versions } from "../../../testing/made-hello.ts";
 import { ClientHelloReader } from "./client-hello.ts";
+import { ja3Fingerprint, ja4Fingerprint } from "./hello-fingerprints.ts";
 
 const longestMs = 20_000;
 const helloCount = 300_000;
@@ -36,6 +37,8 @@ test("changed hellos", (t) => {
     if (outcome.type === "hello") {
       const named = outcome.serverName.length + outcome.applicationProtocols.join("").length;
       assert.ok(named < bytes.length, where);
+      assert.match(ja3Fingerprint(outcome), /^[0-9a-f]{32}$/, where);
+      assert.match(ja4Fingerprint(outcome), /^t[01]\d[di]\d{4}[0-9A-Za-z]{2}_[0-9a-f]{12}_[0-9a-f]{12}$/, where);
     }
     const before = new ClientHelloReader().read(bytes.subarray(0, Math.floor(random() * bytes.length)));
     if (before.type !== "incomplete") assert.deepEqual(before, outcome, where);

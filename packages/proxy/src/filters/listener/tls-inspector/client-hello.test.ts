@@ -5,25 +5,9 @@ import net from "node:net";
 import { test } from "node:test";
 import tls from "node:tls";
 import fc from "fast-check";
+import { helloOf } from "../../../testing/captured-hello.ts";
 import { extension, helloFrom, inRecordsOf, serverName, versions } from "../../../testing/made-hello.ts";
 import { type ClientHelloOutcome, ClientHelloReader } from "./client-hello.ts";
-
-/** What a client of OpenSSL sends first. */
-async function helloOf(options: tls.ConnectionOptions): Promise<Buffer> {
-  const { promise, resolve } = Promise.withResolvers<Buffer>();
-  const server = net.createServer((socket) => {
-    socket.on("error", () => undefined);
-    socket.once("data", (data: Buffer) => {
-      resolve(data);
-      socket.destroy();
-      server.close();
-    });
-  });
-  await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening));
-  const { port } = server.address() as net.AddressInfo;
-  tls.connect({ port, host: "127.0.0.1", ...options }).on("error", () => undefined);
-  return promise;
-}
 
 const hellos: readonly { readonly name: string; readonly options: tls.ConnectionOptions; readonly expected: object }[] =
   [
@@ -51,7 +35,7 @@ const hellos: readonly { readonly name: string; readonly options: tls.Connection
 for (const { name, options, expected } of hellos) {
   test(`OpenSSL's hello: ${name}`, async () => {
     const hello = await helloOf(options);
-    assert.deepEqual(new ClientHelloReader().read(hello), { type: "hello", ...expected });
+    assert.partialDeepStrictEqual(new ClientHelloReader().read(hello), { type: "hello", ...expected });
     for (let length = 0; length < hello.length; length += 1) {
       assert.equal(
         new ClientHelloReader().read(hello.subarray(0, length)).type,
@@ -63,7 +47,7 @@ for (const { name, options, expected } of hellos) {
       const records = inRecordsOf(hello, size);
       const reader = new ClientHelloReader();
       const found = Array.from(records, (_, index) => reader.read(records.subarray(0, index + 1)));
-      assert.deepEqual(found.pop(), { type: "hello", ...expected }, `byte by byte in records of ${size}`);
+      assert.partialDeepStrictEqual(found.pop(), { type: "hello", ...expected }, `byte by byte in records of ${size}`);
       assert.ok(found.every(({ type }) => type === "incomplete"));
     }
     // What follows is another message's.

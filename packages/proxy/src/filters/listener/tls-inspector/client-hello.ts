@@ -6,15 +6,19 @@
  * - `incomplete`: so far it may be a ClientHello.
  * - `other`: it is none, or not whole in itself; the connection counts as plain, as in Envoy.
  */
-export type ClientHelloOutcome =
-  | { readonly type: "incomplete" }
-  | { readonly type: "other" }
-  | {
-      readonly type: "hello";
-      /** As sent, latin1; empty = no name. */
-      readonly serverName: string;
-      readonly applicationProtocols: readonly string[];
-    };
+export type ClientHelloOutcome = { readonly type: "incomplete" } | { readonly type: "other" } | ClientHello;
+
+export interface ClientHello {
+  readonly type: "hello";
+  /** As sent, latin1; empty = no name. */
+  readonly serverName: string;
+  readonly applicationProtocols: readonly string[];
+  readonly legacyVersion: number;
+  /** Two bytes each. */
+  readonly cipherSuites: Buffer;
+  /** By type, in the order in which they stand. */
+  readonly extensions: ReadonlyMap<number, Buffer>;
+}
 
 const incomplete: ClientHelloOutcome = { type: "incomplete" };
 const other: ClientHelloOutcome = { type: "other" };
@@ -29,8 +33,8 @@ const maxRecordBytes = 16_384;
 const maxMessageBytes = 16_384;
 const maxServerNameBytes = 255;
 
-const extensionServerName = 0;
-const extensionProtocols = 16;
+export const extensionServerName = 0;
+export const extensionProtocols = 16;
 
 /** Reads one client's hello as it comes; each record is looked at once. */
 export class ClientHelloReader {
@@ -88,7 +92,7 @@ function recordHeader(data: Buffer, position: number): ClientHelloOutcome | unde
 }
 
 /** A cursor over bytes that ends where they end; reading past it gives undefined. */
-class Cursor {
+export class Cursor {
   readonly #data: Buffer;
   #position = 0;
 
@@ -135,7 +139,8 @@ function readMessage(message: Buffer): ClientHelloOutcome {
   if (extensions === undefined) return other;
   const serverName = readServerName(extensions.get(extensionServerName));
   if (serverName === undefined) return other;
-  return { type: "hello", serverName, applicationProtocols: readProtocols(extensions.get(extensionProtocols)) };
+  const applicationProtocols = readProtocols(extensions.get(extensionProtocols));
+  return { type: "hello", serverName, applicationProtocols, legacyVersion, cipherSuites: suites, extensions };
 }
 
 /** Undefined where they are malformed or one comes twice (RFC 8446 §4.2). */

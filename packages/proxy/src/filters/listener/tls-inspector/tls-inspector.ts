@@ -6,6 +6,7 @@ import { checkedMessage } from "../../../fields/checked-message.ts";
 import { decodeTypedConfig } from "../../../fields/typed-config.ts";
 import { type ClientHelloOutcome, ClientHelloReader } from "./client-hello.ts";
 import type { InspectionStatus, ListenerFilter, ListenerFilterRegistration } from "../listener-filter.ts";
+import { ja3Fingerprint, ja4Fingerprint } from "./hello-fingerprints.ts";
 import { inspectorCounters } from "../inspector-counters.ts";
 
 /** Envoy: max_client_hello_size, which may only be made smaller. */
@@ -35,12 +36,9 @@ function inspectorStats(metrics: MetricRegistry): TlsInspectorStats {
 
 const tlsInspectorMessage = checkedMessage(TlsInspectorSchema, {
   [TlsInspectorSchema.typeName]: {
-    used: "max_client_hello_size close_connection_on_client_hello_parsing_errors",
+    used: `max_client_hello_size close_connection_on_client_hello_parsing_errors enable_ja3_fingerprinting
+      enable_ja4_fingerprinting`,
     harmless: { initial_read_buffer_size: "performance only" },
-    warned: {
-      enable_ja3_fingerprinting: "fingerprints are not made",
-      enable_ja4_fingerprinting: "fingerprints are not made",
-    },
   },
 });
 
@@ -55,6 +53,7 @@ export const tlsInspectorRegistration: ListenerFilterRegistration = {
       build.problems.error(build.place.field("max_client_hello_size"), words);
     }
     const closesOnError = message.closeConnectionOnClientHelloParsingErrors;
+    const { enableJa3Fingerprinting = false, enableJa4Fingerprinting = false } = message;
     const stats = inspectorStats(build.metrics);
     return {
       name: build.name,
@@ -85,6 +84,8 @@ export const tlsInspectorRegistration: ListenerFilterRegistration = {
           connection.serverName = outcome.serverName.toLowerCase();
           connection.applicationProtocols = outcome.applicationProtocols;
           connection.offeredProtocols = outcome.applicationProtocols;
+          if (enableJa3Fingerprinting) connection.ja3Fingerprint = ja3Fingerprint(outcome);
+          if (enableJa4Fingerprinting) connection.ja4Fingerprint = ja4Fingerprint(outcome);
           return "continue";
       }
     }
