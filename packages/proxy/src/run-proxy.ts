@@ -26,6 +26,7 @@ import { checkBootstrap } from "./bootstrap/check-bootstrap.ts";
 import { shownLabels } from "./bootstrap/shown-labels.ts";
 import { StatSinks } from "./stat-sinks/stat-sinks.ts";
 import { type LoadedStaticResources, loadStaticResources } from "./apply/load-static-resources.ts";
+import { servedTlsContexts } from "./apply/served-tls-contexts.ts";
 import { SecretSubscription } from "./subscribe/secret-subscription.ts";
 import type { OpenStream } from "./subscribe/open-stream.ts";
 import { type Subscriber, startSubscriber, withUserAgent } from "./subscribe/subscriber.ts";
@@ -223,7 +224,14 @@ function makeParts(options: ProxyOptions, logging: Logging) {
     log,
     memoryBytes: () => process.memoryUsage.rss(),
   });
-  const sinks = new StatSinks({ bootstrap, settings: statSinks, progress: state, metrics, dataPath });
+  const sinks = new StatSinks({
+    bootstrap,
+    settings: statSinks,
+    progress: state,
+    metrics,
+    dataPath,
+    tlsContexts: () => servedTlsContexts(owner),
+  });
   const kept = { accessLogs, listenerHost, inheritedDescriptors, exporters, secrets, overload, sinks };
   return { ...kept, bootstrap, resources, targets, openStream, state, logging, metrics };
 }

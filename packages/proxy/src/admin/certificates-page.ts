@@ -1,6 +1,7 @@
 // `/certs`: the certificates that TLS contexts show and trust, as Envoy prints them (admin.v3.Certificates).
 import type { X509Certificate } from "node:crypto";
-import type { CommonTlsContext, TlsMaterial } from "../tls/common-tls-context.ts";
+import { servedTlsContexts } from "../apply/served-tls-contexts.ts";
+import type { TlsMaterial } from "../tls/common-tls-context.ts";
 import { type PeerNameType, peerNames } from "../tls/peer-names.ts";
 import { type AdminPage, type AdminTargets, json } from "./admin-page.ts";
 
@@ -33,19 +34,10 @@ function time(at: Date): string {
   return at.toISOString().replace(".000Z", "Z");
 }
 
-function contexts({ owner }: AdminTargets): readonly CommonTlsContext[] {
-  const upstream = [...owner.clusters()].flatMap(({ tlsContexts }) => tlsContexts);
-  const chains = [...owner.current.listeners.values()].flatMap(({ filterChains, defaultFilterChain }) =>
-    defaultFilterChain === undefined ? filterChains : [...filterChains, defaultFilterChain],
-  );
-  const downstream = chains.flatMap(({ transport }) => (transport.type === "tls" ? [transport.context] : []));
-  return [...downstream, ...upstream];
-}
-
 /** Contexts of the same certificates stand there once. */
 function materials(targets: AdminTargets): readonly TlsMaterial[] {
   const found = new Map<string, TlsMaterial>();
-  for (const { material } of contexts(targets)) {
+  for (const { material } of servedTlsContexts(targets.owner)) {
     if (material === undefined) continue;
     const digests = [...material.certificates.map(({ digest }) => digest), material.validation?.trustedCa?.digest];
     found.set(digests.join(" "), material);

@@ -194,7 +194,6 @@ const missing: readonly Difference[] = [
   [/^(filesystem|envoy\.overload_actions|overload\.refresh)/, notBuilt],
   [/^server\./, notBuilt],
   [/_reset_no_error$|\.rq_reset_after_downstream|delayed_close_timeout$/, notBuilt],
-  [/^listener\..*(server_ssl_socket_factory|ssl\.certificate)/, notBuilt],
 ];
 
 /** What this proxy has alone. */

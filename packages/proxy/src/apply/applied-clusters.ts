@@ -135,8 +135,9 @@ export class AppliedClusters {
     return new SubscriptionStats(this.#options.scope.metrics, endpointsPlace(observabilityName));
   }
 
-  /** A secret has come. */
-  onSecret(): void {
+  /** These secrets have come. */
+  onSecrets(changed: ReadonlySet<SecretSlot>): void {
+    for (const { cluster } of this.#all()) for (const { stats } of cluster.tlsTransports) stats.onSecrets(changed);
     void this.#warming.check();
   }
 

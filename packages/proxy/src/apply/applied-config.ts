@@ -41,9 +41,9 @@ export class AppliedConfig implements ConfigReceiver {
       onSecretSlots: (slots) => secrets.need("listeners", slots),
       onAllWarm: () => events.onWarm("listeners"),
     });
-    secrets.onChange(() => {
-      this.#clusters.onSecret();
-      this.#listeners.onSecret();
+    secrets.onChange((changed) => {
+      this.#clusters.onSecrets(changed);
+      this.#listeners.onSecrets(changed);
     });
   }
 

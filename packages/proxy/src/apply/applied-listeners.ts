@@ -9,7 +9,7 @@ import type { RouteSubscription } from "../listener/listener-build.ts";
 import { compileEncodedRoutes } from "../compile/compile-route-configuration.ts";
 import { problemsText } from "../fields/problems.ts";
 import type { RouteTable } from "../route/route-table.ts";
-import type { ListenAddress } from "../listener/listener.ts";
+import { type ListenAddress, tlsTransports } from "../listener/listener.ts";
 import { listenOptions } from "../listener/listener-host.ts";
 import { countAccepted } from "../runtime/manager-stats.ts";
 import type { SecretSlot } from "../tls/secret-slot.ts";
@@ -141,8 +141,9 @@ export class AppliedListeners {
     return errors;
   }
 
-  /** A secret has come. */
-  onSecret(): void {
+  /** These secrets have come. */
+  onSecrets(changed: ReadonlySet<SecretSlot>): void {
+    for (const { listener } of this.#all()) for (const { stats } of tlsTransports(listener)) stats.onSecrets(changed);
     void this.#warming.check();
   }
 

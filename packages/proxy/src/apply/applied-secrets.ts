@@ -24,14 +24,14 @@ export class AppliedSecrets {
   readonly #needs = new Map<SecretUser, ReadonlySet<SecretSlot>>();
   /** Version of what each slot serves. */
   readonly #served = new WeakMap<SecretSlot, string>();
-  readonly #changeListeners: (() => void)[] = [];
+  readonly #changeListeners: ((changed: ReadonlySet<SecretSlot>) => void)[] = [];
 
   constructor(options: AppliedSecretsOptions) {
     this.#options = options;
   }
 
   /** Called after each update that brought something. */
-  onChange(listener: () => void): void {
+  onChange(listener: (changed: ReadonlySet<SecretSlot>) => void): void {
     this.#changeListeners.push(listener);
   }
 
@@ -59,7 +59,7 @@ export class AppliedSecrets {
     const { owner, records, scope } = this.#options;
     const { source } = update;
     const errors: ResourceError[] = [];
-    let hasChanged = false;
+    const changed = new Set<SecretSlot>();
     for (const [name, message] of update.resources) {
       const slot = owner.secretSlots.known(name, source);
       // What nobody needs any more may still be on its way.
@@ -67,7 +67,7 @@ export class AppliedSecrets {
       const version = update.versions.get(name) ?? "";
       if (!update.isAgain && slot.current !== undefined && this.#served.get(slot) === version) continue;
       const reason = this.#put(slot, message, update, version);
-      if (reason === undefined) hasChanged = true;
+      if (reason === undefined) changed.add(slot);
       else errors.push({ name, message: reason });
     }
     for (const name of update.removed) {
@@ -79,7 +79,7 @@ export class AppliedSecrets {
     if (isResponse && errors.length === 0) records.secrets.versionInfo = update.versionInfo;
     const log = scope.logging.logger("config");
     log.debug("secrets received", { resources: update.resources.size, refused: errors.length });
-    if (hasChanged) for (const listener of this.#changeListeners) listener();
+    if (changed.size > 0) for (const listener of this.#changeListeners) listener(changed);
     return errors;
   }
 

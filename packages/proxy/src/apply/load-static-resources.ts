@@ -9,6 +9,7 @@ import type { ProxyBootstrap } from "../bootstrap/compile-bootstrap.ts";
 import type { RuntimeCluster } from "../cluster/runtime-cluster.ts";
 import { compileCluster } from "../compile/compile-cluster.ts";
 import { type CompiledListener, compileListener } from "../listener/compile-listener.ts";
+import { tlsTransports } from "../listener/listener.ts";
 import type { CompileScope } from "../fields/compile-scope.ts";
 import { compileSecret } from "../compile/compile-secret.ts";
 import { type CompileProblem, problemText } from "../fields/problems.ts";
@@ -148,7 +149,12 @@ export async function loadStaticResources(
       if (warming.size === 0) markReady();
     },
   });
-  secrets.onChange(() => {
+  const tls = [
+    ...[...clusters.values()].flatMap((cluster) => cluster.tlsTransports),
+    ...listeners.flatMap(({ listener }) => tlsTransports(listener)),
+  ];
+  secrets.onChange((changed) => {
+    for (const { stats } of tls) stats.onSecrets(changed);
     checks.isOver();
     void warming.check();
   });
@@ -176,8 +182,8 @@ export async function loadStaticResources(
 function startHealthChecks(clusters: Iterable<RuntimeCluster>, owner: RuntimeOwner, onWarm: () => void): Wait {
   const checked = [...clusters].filter(({ healthChecker }) => healthChecker !== undefined);
   // Without its secrets a cluster is not waited for, as it is not without checks; they begin when the secrets come.
-  const isReady = ({ tlsContexts }: RuntimeCluster): boolean =>
-    tlsContexts.every(({ material }) => material !== undefined);
+  const isReady = ({ tlsTransports: own }: RuntimeCluster): boolean =>
+    own.every(({ context: { material } }) => material !== undefined);
   return {
     what: "first health checks",
     timeoutMs: 0,

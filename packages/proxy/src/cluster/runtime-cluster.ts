@@ -4,7 +4,7 @@ import { ClusterLoad } from "../upstream/cluster-load.ts";
 import { drainHostPool } from "../upstream/host-pool.ts";
 import type { CircuitBreakerLimits, Cluster, ClusterType, Host, LoadBalancer, TcpKeepAlive } from "./cluster.ts";
 import type { ClusterStats } from "./cluster-stats.ts";
-import type { CommonTlsContext } from "../tls/common-tls-context.ts";
+import type { TlsTransport } from "../tls/tls-stats.ts";
 import { DynamicForwardHosts } from "./dynamic-forward-hosts.ts";
 import { OriginalDstHosts } from "./original-dst-hosts.ts";
 import type { DestinationFacts } from "../http/destination.ts";
@@ -21,7 +21,7 @@ export interface ClusterSettings extends Omit<
   readonly panicThresholdPercent: number;
   readonly random: () => number;
   /** Those of every transport that a host may have. */
-  readonly tlsContexts: readonly CommonTlsContext[];
+  readonly tlsTransports: readonly TlsTransport[];
   /** Undefined where no host is ever ejected; `onChange` is called when the choice of hosts has changed. */
   readonly makeOutlierDetection: ((onChange: () => void) => OutlierDetection) | undefined;
   /** Undefined where no host is checked. */
@@ -66,7 +66,7 @@ export class RuntimeCluster implements Cluster {
   readonly stats: ClusterStats;
   readonly transportOf: Cluster["transportOf"];
   readonly autoServerName: Cluster["autoServerName"];
-  readonly tlsContexts: readonly CommonTlsContext[];
+  readonly tlsTransports: readonly TlsTransport[];
   readonly hostOfDestination?: (info: DestinationFacts) => Host | undefined;
   readonly resolveAuthority?: (authority: string) => Promise<Host | undefined>;
   readonly #hostSet: HostSet;
@@ -95,7 +95,7 @@ export class RuntimeCluster implements Cluster {
     this.stats = settings.stats;
     this.transportOf = settings.transportOf;
     this.autoServerName = settings.autoServerName;
-    this.tlsContexts = settings.tlsContexts;
+    this.tlsTransports = settings.tlsTransports;
     this.#hostSet = new HostSet({
       makePicker: settings.makePicker,
       panicThresholdPercent: settings.panicThresholdPercent,

@@ -81,6 +81,6 @@ function compileDownstreamTls(
     requiresClientCertificate: message.requireClientCertificate ?? false,
     handshakeTimeoutMs,
     handshakeTimeouts: scope.metrics.counter(timeouts),
-    stats: new TlsStats(scope.metrics, statScope),
+    stats: new TlsStats(scope.metrics, statScope, common),
   };
 }

@@ -5,9 +5,8 @@ import type { Cluster as ClusterMessage } from "@tulle/xds/envoy/config/cluster/
 import type { TransportSocket } from "@tulle/xds/envoy/config/core/v3/base_pb";
 import { UpstreamTlsContextSchema } from "@tulle/xds/envoy/extensions/transport_sockets/tls/v3/tls_pb";
 import type { Host } from "../cluster/cluster.ts";
-import type { CommonTlsContext } from "../tls/common-tls-context.ts";
 import type { SecretSlot } from "../tls/secret-slot.ts";
-import { TlsStats } from "../tls/tls-stats.ts";
+import { TlsStats, type TlsTransport } from "../tls/tls-stats.ts";
 import { rawTransport, UpstreamTls, type UpstreamTransport } from "../tls/upstream-tls.ts";
 import { compileCommonTlsContext } from "./compile-common-tls-context.ts";
 import type { CompileScope } from "../fields/compile-scope.ts";
@@ -29,7 +28,7 @@ interface Build {
 export interface CompiledTransport {
   /** Undefined = plain TCP to every host. */
   readonly transportOf: TransportChoice | undefined;
-  readonly tlsContexts: readonly CommonTlsContext[];
+  readonly tlsTransports: readonly TlsTransport[];
 }
 
 export function compileUpstreamTransport(message: ClusterMessage, build: Build, place: Place): CompiledTransport {
@@ -46,10 +45,10 @@ export function compileUpstreamTransport(message: ClusterMessage, build: Build, 
     matches.push({ criteria: Object.entries(match.match ?? {}), transport });
   }
   const all = [fallback, ...matches.map(({ transport }) => transport)];
-  const tlsContexts = all.filter((transport) => transport.kind === "tls").map(({ context }) => context);
-  if (matches.length === 0) return { transportOf: fallback.kind === "raw" ? undefined : () => fallback, tlsContexts };
+  const tlsTransports = all.filter((transport) => transport.kind === "tls");
+  if (matches.length === 0) return { transportOf: fallback.kind === "raw" ? undefined : () => fallback, tlsTransports };
   return {
-    tlsContexts,
+    tlsTransports,
     transportOf: (host) => {
       const metadata = (host.metadata["envoy.transport_socket_match"] ?? {}) as JsonObject;
       const found = matches.find(({ criteria }) => criteria.every(([key, value]) => fits(metadata[key], value)));
@@ -95,6 +94,6 @@ function compileTransport(socket: TransportSocket | undefined, build: Build, pla
     usesHostName: message.autoHostSni,
     verifiesServerName: message.autoSniSanValidation,
     maxSessionsPerHost: message.maxSessionKeys ?? defaultMaxSessions,
-    stats: new TlsStats(scope.metrics, stats),
+    stats: new TlsStats(scope.metrics, stats, context),
   });
 }

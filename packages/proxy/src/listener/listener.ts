@@ -3,7 +3,7 @@ import type { AccessLog } from "../access-log/access-log.ts";
 import type { ListenerStats } from "./listener-stats.ts";
 import type { NetworkFilter, TerminalNetworkFilter } from "./network-filter.ts";
 import type { ListenerFilter } from "../filters/listener/listener-filter.ts";
-import type { DownstreamTransport } from "../tls/downstream-tls.ts";
+import type { DownstreamTls, DownstreamTransport } from "../tls/downstream-tls.ts";
 
 export interface ListenAddress {
   readonly ip: string;
@@ -59,4 +59,9 @@ export interface FilterChain {
   /** Those before the terminal one, in order. */
   readonly networkFilters: readonly NetworkFilter[];
   readonly network: TerminalNetworkFilter;
+}
+
+export function tlsTransports({ filterChains, defaultFilterChain }: Listener): readonly DownstreamTls[] {
+  const chains = defaultFilterChain === undefined ? filterChains : [...filterChains, defaultFilterChain];
+  return chains.map(({ transport }) => transport).filter((transport) => transport.type === "tls");
 }

@@ -47,6 +47,7 @@ export class TlsHandshake implements DownstreamConnection {
     this.#timer = new CallbackTimer(() => this.#onTimeout());
     const material = transport.context.material;
     if (material === undefined) {
+      transport.stats.onSecretsNotReady();
       options.info.transportFailureReason = "TLS error: Secret is not supplied by SDS";
       options.socket.destroy();
       process.nextTick(() => this.#fail());

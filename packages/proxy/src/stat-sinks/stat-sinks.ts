@@ -2,6 +2,7 @@
 import type { MetricRegistry } from "@tulle/telemetry";
 import { keepServerStats, type ServerProgress, type ServerStats } from "../stats/server-stats.ts";
 import { eachOf } from "../stats/stat-description.ts";
+import type { CommonTlsContext } from "../tls/common-tls-context.ts";
 import type { DataPath } from "../worker/data-path.ts";
 import { OpenTelemetrySink, type StatSinkSettings } from "./open-telemetry-sink.ts";
 
@@ -9,6 +10,7 @@ export interface StatSinksOptions {
   readonly bootstrap: { readonly statsFlushIntervalMs: number };
   readonly settings: readonly StatSinkSettings[];
   readonly progress: ServerProgress;
+  readonly tlsContexts: () => readonly CommonTlsContext[];
   readonly metrics: MetricRegistry;
   readonly dataPath: DataPath;
 }
@@ -24,7 +26,7 @@ export class StatSinks implements Disposable {
   constructor(options: StatSinksOptions) {
     const { settings, metrics, dataPath, progress } = options;
     this.#options = options;
-    this.#serverStats = keepServerStats(metrics, progress);
+    this.#serverStats = keepServerStats(metrics, progress, options.tlsContexts);
     this.#arm();
     if (settings.length === 0) {
       this.#sinks = [];

@@ -6,7 +6,7 @@ import { keepServerStats } from "./server-stats.ts";
 
 test("server.* is there from the start", () => {
   const metrics = new MetricRegistry();
-  keepServerStats(metrics, { startedAtMs: Date.now() - 90_000, phase: "LIVE" });
+  keepServerStats(metrics, { startedAtMs: Date.now() - 90_000, phase: "LIVE" }, () => []);
   const values = Object.fromEntries(
     [...metrics.allSeries()].map(({ statName, metric }) => [statName, "value" in metric ? metric.value : undefined]),
   );

@@ -2,6 +2,7 @@
 import { getFips } from "node:crypto";
 import { getHeapStatistics } from "node:v8";
 import type { Gauge, MetricRegistry } from "@tulle/telemetry";
+import type { CommonTlsContext } from "../tls/common-tls-context.ts";
 import { eachOf } from "./stat-description.ts";
 
 const names = {
@@ -13,6 +14,7 @@ const names = {
   allocatedBytes: "memory_allocated",
   heapBytes: "memory_heap_size",
   physicalBytes: "memory_physical_size",
+  certificateDays: "days_until_first_cert_expiring",
 };
 
 /** ServerInfo.State of Envoy's admin interface. */
@@ -29,7 +31,11 @@ export interface ServerStats {
   take(): void;
 }
 
-export function keepServerStats(metrics: MetricRegistry, progress: ServerProgress): ServerStats {
+export function keepServerStats(
+  metrics: MetricRegistry,
+  progress: ServerProgress,
+  tlsContexts: () => readonly Pick<CommonTlsContext, "namedCertificates">[],
+): ServerStats {
   const gauges = eachOf(names, (stat): Gauge =>
     metrics.gauge({ name: `envoy_server_${stat.replaceAll(".", "_")}`, statName: `server.${stat}` }),
   );
@@ -44,7 +50,23 @@ export function keepServerStats(metrics: MetricRegistry, progress: ServerProgres
     gauges.allocatedBytes.set(heap.used_heap_size + heap.external_memory);
     gauges.heapBytes.set(heap.total_heap_size + heap.external_memory);
     gauges.physicalBytes.set(process.memoryUsage.rss());
+    gauges.certificateDays.set(daysUntilFirstExpiry(tlsContexts()));
   };
   take();
   return { take };
+}
+
+/** Envoy's number where there is no certificate. */
+const noExpiryDays = 2 ** 32 - 1;
+const dayMs = 86_400_000;
+
+/** 0 once one has expired. */
+function daysUntilFirstExpiry(contexts: readonly Pick<CommonTlsContext, "namedCertificates">[]): number {
+  const nowMs = Date.now();
+  let days = noExpiryDays;
+  for (const context of contexts) {
+    for (const { certificate } of context.namedCertificates())
+      days = Math.min(days, Math.floor((certificate.validToDate.getTime() - nowMs) / dayMs));
+  }
+  return Math.max(0, days);
 }

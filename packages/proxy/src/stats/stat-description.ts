@@ -30,6 +30,11 @@ export function statDescription(
     const labels = { [`envoy_ssl_${settled[1]}`]: settled[2]!, [scope.label]: scope.name };
     return { name: `envoy_${scope.root}_ssl_${settled[1]}s`, labels, statName };
   }
+  const certificate = /^ssl\.certificate\.(.+)\.([a-z_]+)$/.exec(stat);
+  if (certificate !== null) {
+    const labels = { envoy_tls_certificate: certificate[1]!, [scope.label]: scope.name };
+    return { name: `envoy_${scope.root}_ssl_certificate_${certificate[2]}`, labels, statName };
+  }
   const code = /^(.*_rq)_(\d{3})$/.exec(stat);
   if (code !== null) {
     const labels = { envoy_response_code: code[2]!, [scope.label]: scope.name };

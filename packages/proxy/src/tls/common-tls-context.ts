@@ -1,5 +1,6 @@
 // What both sides of TLS share (CommonTlsContext), compiled: versions and ciphers, the slots of its secrets, and what
 // OpenSSL is given of them. Made when a connection first needs it, made again once a secret has changed.
+import type { X509Certificate } from "node:crypto";
 import type { SecureContext } from "node:tls";
 import { mergedValidation, validationProblem } from "./merged-validation.ts";
 import type { Secret, TlsCertificate, ValidationContext } from "./secret.ts";
@@ -60,6 +61,9 @@ export interface CertificateContext {
   readonly secureContext: SecureContext;
 }
 
+/** As Envoy has them: the number is of an empty name. */
+const unnamed = { leaf: "unnamed_cert_e3b0c442", authority: "unnamed_ca_cert_e3b0c442" };
+
 export class CommonTlsContext {
   readonly role: "client" | "server";
   readonly parameters: TlsParameters;
@@ -103,6 +107,18 @@ export class CommonTlsContext {
       this.#material = this.#make();
     }
     return this.#material;
+  }
+
+  /** Leaves, and the first authority, with the names of their secrets; none while a secret is missing. */
+  namedCertificates(): readonly { readonly name: string; readonly certificate: X509Certificate }[] {
+    for (const { current } of this.secrets) if (current === undefined) return [];
+    const named = this.#certificates.flatMap(({ name, current }) =>
+      current?.type === "tls_certificate" ? [{ name: name || unnamed.leaf, certificate: current.chain[0]! }] : [],
+    );
+    const trustedCa = validationOf(this.#validationSlot?.current)?.trustedCa ?? this.#ownValidation?.trustedCa;
+    const authority = trustedCa?.certificates[0];
+    if (authority === undefined) return named;
+    return [...named, { name: this.#validationSlot?.name ?? unnamed.authority, certificate: authority }];
   }
 
   #make(): TlsMaterial | undefined {

@@ -2,7 +2,9 @@
 // `listener.<address>.ssl.versions.TLSv1.3` …
 import type { TLSSocket } from "node:tls";
 import type { Counter, MetricRegistry } from "@tulle/telemetry";
-import { counterGroup, statDescription, type StatScope } from "../stats/stat-description.ts";
+import type { CommonTlsContext } from "./common-tls-context.ts";
+import type { SecretSlot } from "./secret-slot.ts";
+import { counterGroup, eachOf, statDescription, type StatScope } from "../stats/stat-description.ts";
 import type { PeerFailureKind } from "./verify-peer.ts";
 
 const names = {
@@ -16,6 +18,13 @@ const names = {
   failVerifyCertHash: "ssl.fail_verify_cert_hash",
 } as const;
 
+/** Behind `client_ssl_socket_factory` or `server_ssl_socket_factory`; each has both sides' names, as Envoy's. */
+const factoryNames = {
+  updatesBySds: "ssl_context_update_by_sds",
+  upstreamNotReady: "upstream_context_secrets_not_ready",
+  downstreamNotReady: "downstream_context_secrets_not_ready",
+} as const;
+
 const failureCounters = {
   no_certificate: "failVerifyNoCert",
   chain: "failVerifyError",
@@ -26,14 +35,44 @@ const failureCounters = {
 export class TlsStats {
   readonly #metrics: MetricRegistry;
   readonly #scope: StatScope;
+  readonly #context: CommonTlsContext;
   readonly #counters: Record<keyof typeof names, Counter>;
+  readonly #factory: Record<keyof typeof factoryNames, Counter>;
   /** Of versions, ciphers and curves, made when the first handshake settles on them; OpenSSL has a few dozen. */
   readonly #settled = new Map<string, Counter>();
 
-  constructor(metrics: MetricRegistry, scope: StatScope) {
+  constructor(metrics: MetricRegistry, scope: StatScope, context: CommonTlsContext) {
     this.#metrics = metrics;
     this.#scope = scope;
+    this.#context = context;
     this.#counters = counterGroup(metrics, scope, names);
+    this.#factory = eachOf(factoryNames, (stat) =>
+      metrics.counter(statDescription(scope, `${context.role}_ssl_socket_factory.${stat}`)),
+    );
+    this.#showExpirations();
+  }
+
+  /** These secrets have other contents. */
+  onSecrets(changed: ReadonlySet<SecretSlot>): void {
+    const { size } = this.#context.secrets.intersection(changed);
+    if (size === 0) return;
+    this.#factory.updatesBySds.add(size);
+    this.#showExpirations();
+  }
+
+  /** A connection cannot be made for want of a secret. */
+  onSecretsNotReady(): void {
+    const { upstreamNotReady, downstreamNotReady } = this.#factory;
+    (this.#context.role === "client" ? upstreamNotReady : downstreamNotReady).increment();
+  }
+
+  #showExpirations(): void {
+    for (const { name, certificate } of this.#context.namedCertificates()) {
+      const gauge = this.#metrics.gauge(
+        statDescription(this.#scope, `ssl.certificate.${name}.expiration_unix_time_seconds`),
+      );
+      gauge.set(Math.floor(certificate.validToDate.getTime() / 1000));
+    }
   }
 
   /** A handshake is complete and its peer accepted. */
@@ -66,4 +105,10 @@ export class TlsStats {
     }
     counter.increment();
   }
+}
+
+/** What a chain or a cluster does TLS with. */
+export interface TlsTransport {
+  readonly context: CommonTlsContext;
+  readonly stats: TlsStats;
 }

@@ -34,7 +34,10 @@ export function connectTls(
 ): net.Socket {
   const { context, stats } = transport;
   const material = context.material;
-  if (material === undefined) return failedSocket("TLS error: Secret is not supplied by SDS");
+  if (material === undefined) {
+    stats.onSecretsNotReady();
+    return failedSocket("TLS error: Secret is not supplied by SDS");
+  }
   const serverName = options.serverName ?? transport.serverNameFor(host);
   const ofContext = context.alpnProtocols.length > 0 ? context.alpnProtocols : options.defaultProtocols;
   const protocols = options.alpnProtocols ?? ofContext;
