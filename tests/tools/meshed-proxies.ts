@@ -2,7 +2,9 @@
 // real proxies of both kinds, each with a certificate of its own. No agent and no supervisor: a row may have any
 // identity it likes.
 import assert from "node:assert/strict";
-import { createServer, type Server } from "node:http";
+import { createServer, type IncomingHttpHeaders } from "node:http";
+import http2 from "node:http2";
+import type { Server } from "node:net";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
@@ -56,6 +58,12 @@ export interface MeshedProxiesOptions {
     command: string,
     args: readonly string[],
   ) => readonly [string, readonly string[]];
+}
+
+interface Asked {
+  readonly method?: string | undefined;
+  readonly url?: string | undefined;
+  readonly headers: IncomingHttpHeaders;
 }
 
 export class MeshedProxies implements AsyncDisposable {
@@ -182,7 +190,7 @@ export class MeshedProxies implements AsyncDisposable {
     for (const type of types) connection.set(type, resources[type]);
   }
 
-  /** Each tells who it is and what it got. */
+  /** Each tells who it is and what it got; those that speak `http2` have trailers. */
   async #startApps(pod: RunningPod): Promise<void> {
     const { startApplication } = this.#options;
     if (startApplication !== undefined) {
@@ -190,15 +198,22 @@ export class MeshedProxies implements AsyncDisposable {
       return;
     }
     const { name, appAddress } = pod;
-    for (const port of this.#options.ports) {
-      const server = createServer((request, response) => {
-        const { method, url, headers } = request;
-        const body = JSON.stringify({ app: name, port, method, path: url, headers });
-        response.writeHead(200, { "content-type": "application/json" }).end(body);
+    const { ports, protocols = {} } = this.#options;
+    for (const port of ports) {
+      const bodyOf = ({ method, url, headers }: Asked): string =>
+        JSON.stringify({ app: name, port, method, path: url, headers });
+      const http1 = createServer((request, response) => {
+        response.writeHead(200, { "content-type": "application/json" }).end(bodyOf(request));
       });
+      const overHttp2 = http2.createServer((request, response) => {
+        response.writeHead(200, { "content-type": "application/json" });
+        response.addTrailers({ "x-end": "told" });
+        response.end(bodyOf(request));
+      });
+      const server = protocols[port] === "http2" ? overHttp2 : http1;
       await listen(server, port, appAddress);
       this.#open.defer(async () => {
-        server.closeAllConnections();
+        http1.closeAllConnections();
         await server[Symbol.asyncDispose]();
       });
     }

@@ -205,7 +205,6 @@ export const providerRows: Readonly<Record<string, TelemetryRow>> = {
         filterStateObjectsToLog: ["shop.object"],
         additionalRequestHeadersToLog: ["x-row"],
         additionalResponseHeadersToLog: ["content-type"],
-        additionalResponseTrailersToLog: ["x-end"],
       },
     }),
     sees: ({ entries }) => {
@@ -220,6 +219,15 @@ export const providerRows: Readonly<Record<string, TelemetryRow>> = {
       return [entries.length, logName, ...names].join(" ");
     },
     expected: "2 shop-requests x-row content-type",
+  },
+  "Envoy's access log service, trailers": {
+    ...loggedBy({ envoyHttpAls: { service, port: 9000, additionalResponseTrailersToLog: ["x-end"] } }),
+    call: { application: "HTTP/2" },
+    sees: ({ entries }) =>
+      (entries as readonly { readonly response?: { readonly responseTrailers?: object } }[])
+        .map(({ response }) => JSON.stringify(response?.responseTrailers ?? {}))
+        .join(" "),
+    expected: '{"x-end":"told"} {"x-end":"told"}',
   },
   "Envoy's access log service, connections": {
     ...loggedBy({

@@ -289,6 +289,11 @@ export const telemetryFields: Readonly<Record<string, FieldRow>> = {
     "Envoy's access log service, requests",
     "2 shop-requests x-row",
   ],
+  "mesh.extensionProviders.[].envoyHttpAls.additionalResponseTrailersToLog": [
+    "telemetry",
+    "Envoy's access log service, trailers",
+    "{} {}",
+  ],
   "mesh.extensionProviders.[].envoyTcpAls": ["telemetry", "Envoy's access log service, connections", "refused"],
   "mesh.extensionProviders.[].envoyTcpAls.service": ["telemetry", "Envoy's access log service, connections", "refused"],
   "mesh.extensionProviders.[].envoyTcpAls.port": ["telemetry", "Envoy's access log service, connections", "refused"],
@@ -309,10 +314,6 @@ export const fieldsWithoutCase: Readonly<Record<string, readonly [golden: Golden
   ],
   "mesh.extensionProviders.[].envoyOtelAls.filterStateObjectsToLog": ["telemetry", noObjects],
   "mesh.extensionProviders.[].envoyHttpAls.filterStateObjectsToLog": ["telemetry", noObjects],
-  "mesh.extensionProviders.[].envoyHttpAls.additionalResponseTrailersToLog": [
-    "telemetry",
-    "the application of the stage speaks HTTP/1.1, whose trailers Envoy drops",
-  ],
   "mesh.extensionProviders.[].envoyTcpAls.filterStateObjectsToLog": ["telemetry", noObjects],
   "mesh.defaultConfig.proxyMetadata": [undefined, "of the agent: packages/agent/src/bootstrap/bootstrap.test.ts"],
   "mesh.defaultConfig.gatewayTopology": [undefined, "of gateways, not of telemetry"],

@@ -28,6 +28,7 @@ const namespace = "shop";
 const outboundPort = 15_007;
 const httpPort = 3000;
 const tcpPort = 3001;
+const http2Port = 3002;
 /** How long what is missing is waited for; a test then says what that is. */
 const patienceMs = 10_000;
 
@@ -59,8 +60,8 @@ export class TelemetryStage {
         proxy,
         labels: { tier: "front", "gateway.networking.k8s.io/gateway-name": "edge" },
       })),
-      ports: [httpPort, tcpPort],
-      protocols: { [tcpPort]: "tcp" },
+      ports: [httpPort, tcpPort, http2Port],
+      protocols: { [tcpPort]: "tcp", [http2Port]: "http2" },
       manifests: this.#manifests({ sees: () => "", expected: "" }),
       proxyEnvironment: { OTEL_RESOURCE_ATTRIBUTES: "shop.floor=2" },
     });
@@ -104,8 +105,9 @@ export class TelemetryStage {
     const number = (this.#calls += 1);
     const name = `call-${number}.`;
     const { address } = this.#mesh.pod(`server-${kind}`);
-    const host = `server-${kind}.${namespace}.svc.cluster.local:${httpPort}`;
-    const { path: asked = "/", headers = {}, to } = row.call ?? {};
+    const { path: asked = "/", headers = {}, to, application } = row.call ?? {};
+    const appPort = application === "HTTP/2" ? http2Port : httpPort;
+    const host = `server-${kind}.${namespace}.svc.cluster.local:${appPort}`;
     const before = row.isMeasured === true ? await this.#metrics(kind) : new Map<string, number>();
     // A connection to TCP stays open until its metrics have been looked at.
     const agent = to === "tcp" ? new http.Agent({ keepAlive: true }) : false;
