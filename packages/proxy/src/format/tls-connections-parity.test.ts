@@ -7,7 +7,7 @@ import { after, before, test } from "node:test";
 import { testCertificate } from "../../../../tests/tools/certificates.ts";
 import { waitFor } from "../../../../tests/tools/processes.ts";
 import { connectionManager, extension, fileAccessLog, inline, loopback, staticCluster } from "../testing/envoy-json.ts";
-import { type Side, type Sides, startSides } from "../testing/parity-pair.ts";
+import { countersOf, type Side, type Sides, startSides } from "../testing/parity-pair.ts";
 
 const operators = [
   "UPSTREAM_CONNECTION_ID",
@@ -28,9 +28,21 @@ const transport = (type: string, config: object): object => ({
   name: "tls",
   typed_config: { "@type": extension(`transport_sockets.tls.v3.${type}`), ...config },
 });
+const groups = ["X25519", "P-256", "P-384", "P-521", "X25519MLKEM768"];
+const groupFormat = "%REQ(:PATH)%\t%UPSTREAM_TLS_GROUP%\t%TLS_JA3_FINGERPRINT%\t%TLS_JA4_FINGERPRINT%\n";
+const fingerprinting = {
+  name: "tls",
+  typed_config: {
+    "@type": extension("filters.listener.tls_inspector.v3.TlsInspector"),
+    enable_ja3_fingerprinting: true,
+    enable_ja4_fingerprinting: true,
+  },
+};
+
 const ownCertificate = { certificate_chain: inline(certificate), private_key: inline(key) };
 const below = transport("DownstreamTlsContext", { common_tls_context: { tls_certificates: [ownCertificate] } });
-const above = transport("UpstreamTlsContext", { sni: "a.example", common_tls_context: {} });
+const above = (common_tls_context: object): object =>
+  transport("UpstreamTlsContext", { sni: "a.example", common_tls_context });
 
 function bootstrap(port: number, log: string): string {
   const retry_policy = { retry_on: "5xx", num_retries: 1 };
@@ -47,8 +59,29 @@ function bootstrap(port: number, log: string): string {
     access_log: [fileAccessLog(`${log}.listener`, format)],
     filter_chains: [{ transport_socket: below, filters: [{ name: "last", typed_config: manager }] }],
   };
-  const clusters = [staticCluster("app", [port], { transport_socket: above })];
-  return JSON.stringify({ admin: { address: loopback(0) }, static_resources: { listeners: [listener], clusters } });
+  const clusters = [staticCluster("app", [port], { transport_socket: above({}) })];
+  for (const group of groups) {
+    const transport_socket = above({
+      tls_params: {
+        ecdh_curves: [group],
+        tls_minimum_protocol_version: "TLSv1_3",
+        tls_maximum_protocol_version: "TLSv1_3",
+      },
+    });
+    clusters.push(staticCluster(group, [port], { transport_socket }));
+  }
+  const groupManager = connectionManager(
+    groups.map((group) => ({ match: { path: `/${group}` }, route: { cluster: group } })),
+    { access_log: [fileAccessLog(`${log}.groups`, groupFormat)] },
+  );
+  const groupListener = {
+    name: "groups",
+    address: loopback(0),
+    listener_filters: [fingerprinting],
+    filter_chains: [{ transport_socket: below, filters: [{ name: "last", typed_config: groupManager }] }],
+  };
+  const listeners = [listener, groupListener];
+  return JSON.stringify({ admin: { address: loopback(0) }, static_resources: { listeners, clusters } });
 }
 
 let tries = 0;
@@ -61,7 +94,7 @@ const host = https.createServer({ cert: certificate, key }, (request, response) 
 
 let sides: Sides;
 before(async () => {
-  sides = await startSides(host, 1, bootstrap);
+  sides = await startSides(host, 2, bootstrap);
 });
 after(() => sides?.stop());
 
@@ -111,4 +144,35 @@ test("both tell the same of each connection", async () => {
   const [first, , last] = ours.map((line) => Number(line.DOWNSTREAM_HANDSHAKE_DURATION));
   // The handshake came before the later requests.
   assert.ok(last! <= first!, `${last}, ${first}`);
+});
+
+/** Each cluster asks its host for one group alone. */
+async function groupsOf(side: Side): Promise<readonly string[]> {
+  for (const group of groups) {
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    const port = side.ports.get("groups");
+    const options = { host: "127.0.0.1", port, path: `/${group}`, agent: false, rejectUnauthorized: false };
+    https.get(options, (response) => response.resume().on("end", resolve)).on("error", reject);
+    await promise;
+  }
+  const file = `${side.log}.groups`;
+  const lines = (): readonly string[] => fs.readFileSync(file, "utf8").split("\n").slice(0, -1);
+  await waitFor(() => fs.existsSync(file) && lines().length === groups.length, { what: "the lines" });
+  return lines();
+}
+
+test("both name groups of key exchanges alike, and know a request's client by the same fingerprints", async () => {
+  const [ours, envoys] = [await groupsOf(sides.ours), await groupsOf(sides.envoy)];
+  assert.deepEqual(ours, envoys);
+  const fields = ours.map((line) => line.split("\t"));
+  assert.deepEqual(
+    fields.map(([, group]) => group),
+    groups,
+  );
+  for (const [, , ja3, ja4] of fields)
+    assert.match(`${ja3} ${ja4}`, /^[0-9a-f]{32} t13i\d{4}.._[0-9a-f]{12}_[0-9a-f]{12}$/);
+  const counted = /^cluster\.(X|P-).*\.ssl\.curves\./;
+  const counters = await countersOf(sides.ours, counted);
+  assert.equal(Object.keys(counters).length, groups.length);
+  assert.deepEqual(counters, await countersOf(sides.envoy, counted));
 });

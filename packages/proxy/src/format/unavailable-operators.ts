@@ -5,7 +5,7 @@ const notTold = "the runtime does not tell it";
 const noQuic = "HTTP/3 alone has it";
 
 export const unavailableOperators: Readonly<Record<string, string>> = {
-  DOWNSTREAM_TLS_GROUP: notTold,
+  DOWNSTREAM_TLS_GROUP: "the runtime tells it to clients alone",
   DOWNSTREAM_PEER_OTHERNAME_SAN: "certificates of the mesh have none",
   DOWNSTREAM_LOCAL_OTHERNAME_SAN: "certificates of the mesh have none",
   DOWNSTREAM_CX_RTT: notTold,

@@ -36,8 +36,22 @@ export interface UpstreamTlsInfo extends TlsInfo {
   readonly connectedMs: number;
   /** That was asked for; empty = none was. */
   readonly serverName: string;
-  /** Of the key exchange, such as `X25519`; empty where the runtime does not tell it. */
+  /** `keyExchangeGroup` */
   group(): string;
+}
+
+/** What Envoy calls those that OpenSSL names otherwise. */
+const groupNames = new Map([
+  ["prime256v1", "P-256"],
+  ["secp384r1", "P-384"],
+  ["secp521r1", "P-521"],
+]);
+
+/** Of a handshake's key exchange, such as `X25519MLKEM768`; empty where the runtime does not tell it: to a server. */
+export function keyExchangeGroup(socket: TLSSocket): string {
+  const info = socket.getEphemeralKeyInfo();
+  const name = info !== null && "name" in info ? (info.name ?? "") : "";
+  return groupNames.get(name) ?? name;
 }
 
 /** A certificate as it was shown in a handshake. */

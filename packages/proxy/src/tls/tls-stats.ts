@@ -1,5 +1,6 @@
 // Counters of TLS connections under Envoy's names: `cluster.<name>.ssl.handshake`,
 // `listener.<address>.ssl.versions.TLSv1.3` …
+import { keyExchangeGroup } from "./tls-info.ts";
 import type { TLSSocket } from "node:tls";
 import type { Counter, MetricRegistry } from "@tulle/telemetry";
 import type { CommonTlsContext } from "./common-tls-context.ts";
@@ -82,9 +83,8 @@ export class TlsStats {
     if (!peerHasCertificate) this.#counters.noCertificate.increment();
     this.#settle(`ssl.versions.${socket.getProtocol() ?? "unknown"}`);
     this.#settle(`ssl.ciphers.${socket.getCipher().name}`);
-    const key = socket.getEphemeralKeyInfo();
-    // Only a client is told.
-    if (key !== null && "name" in key && key.name !== undefined) this.#settle(`ssl.curves.${key.name}`);
+    const group = keyExchangeGroup(socket);
+    if (group !== "") this.#settle(`ssl.curves.${group}`);
   }
 
   /** The handshake itself failed. */

@@ -3,7 +3,13 @@ import type { X509Certificate } from "node:crypto";
 import net from "node:net";
 import tls from "node:tls";
 import type { Host } from "../cluster/cluster.ts";
-import { sessionIdOf, type ShownCertificateInfo, shownCertificateInfo, type UpstreamTlsInfo } from "../tls/tls-info.ts";
+import {
+  keyExchangeGroup,
+  sessionIdOf,
+  type ShownCertificateInfo,
+  shownCertificateInfo,
+  type UpstreamTlsInfo,
+} from "../tls/tls-info.ts";
 import type { TlsMaterial } from "../tls/common-tls-context.ts";
 import { verifiedEvent } from "../tls/ready-event.ts";
 import { staleCertificate } from "../tls/stale-certificate.ts";
@@ -143,8 +149,7 @@ class FinishedHandshake implements UpstreamTlsInfo {
   }
 
   group(): string {
-    const info = this.#socket.getEphemeralKeyInfo();
-    return info !== null && "name" in info ? (info.name ?? "") : "";
+    return keyExchangeGroup(this.#socket);
   }
 
   sessionId(): string {
