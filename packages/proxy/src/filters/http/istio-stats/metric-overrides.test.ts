@@ -52,6 +52,26 @@ for (const [expression, expected] of [
   });
 }
 
+for (const [expression, expected] of [
+  ["request.path", "/cart?a=b&access_token=redacted&c"],
+  ["request.query", "a=b&access_token=redacted&c"],
+  ["request.referer", "https://a.example/?code=redacted"],
+  ["request.headers['referer']", "https://a.example/?code=redacted"],
+  ["request.headers['authorization']", "redacted"],
+  ['request.headers["Authorization"]', "redacted"],
+  ["request.headers['cookie']", "unknown"],
+  ["request.headers['authorization'].startsWith('Bearer ')", "true"],
+  ["request.headers['authorization'] == 'Bearer secret' ? 'known' : 'unknown'", "known"],
+] as const) {
+  test(`no secret in a tag by ${expression}`, () => {
+    const metrics = new MetricRegistry();
+    const headers = { referer: "https://a.example/?code=secret", authorization: "Bearer secret" };
+    const request = { path: "/cart?a=b&access_token=secret&c", authority: "shop.example", headers };
+    pass(filter(metrics, false, { settings: dimension(expression), warnings: [] }), { cluster: catalog, request });
+    assert.equal(series(metrics, "istio_requests_total")[0]?.labels["tag"], expected);
+  });
+}
+
 test("of one metric alone; a standard tag gets another value; others are taken away", () => {
   const labels = labelsAfter({
     metrics: [

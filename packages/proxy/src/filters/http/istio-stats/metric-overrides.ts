@@ -6,7 +6,10 @@ import type { CelSubject, ReadAttribute } from "../../../cel/attributes.ts";
 import { celText, type CelValue } from "../../../cel/cel-value.ts";
 import { compileExpression } from "../../../cel/compile-expression.ts";
 import type { Place, Problems } from "../../../fields/problems.ts";
+import { redactText } from "../../../format/redact-query.ts";
 import { ownText } from "../../../http/own-text.ts";
+import { alwaysRedacted } from "../../../tracing/redacted-names.ts";
+import { redacted, secretHeaders } from "../../../tracing/span-format.ts";
 import type { DefinedType, MetricConfig, MetricDefinition, PluginConfig } from "./plugin-config.ts";
 import { peerAttributes } from "./peer-attributes.ts";
 
@@ -63,6 +66,8 @@ export interface CustomHandle {
 export class MetricOverrides {
   readonly #known: ReadonlyMap<string, ReadAttribute>;
   readonly #expressions: ReadAttribute[] = [];
+  /** Of an expression that names a header of credentials, what it may come to: words of its own. */
+  readonly #openWords = new Map<number, ReadonlySet<string>>();
   readonly #idOf = new Map<string, number | undefined>();
   /** Those that have to be asked with each request. */
   readonly #ofRequest: number[] = [];
@@ -132,6 +137,8 @@ export class MetricOverrides {
     let id: number | undefined;
     if (compiled.ok) {
       id = this.#expressions.push(compiled.value) - 1;
+      const words = wordsOf(text);
+      if ([...words].some((word) => secretHeaders.has(word.toLowerCase()))) this.#openWords.set(id, words);
       if (![...compiled.attributes].every((name) => attributesOfLabelSet.has(name))) this.#ofRequest.push(id);
     } else {
       problems.warning(place, `${consequence}: the expression ${compiled.reason}`);
@@ -148,13 +155,17 @@ export class MetricOverrides {
   }
 
   #text(id: number, subject: CelSubject): string {
-    const text = celText(this.#expressions[id]!(subject)) ?? unknown;
+    const text = this.#shownText(id, this.#expressions[id]!(subject));
     let values = this.#values.get(id);
     if (values === undefined) {
       values = new Set();
       this.#values.set(id, values);
     }
-    const value = text.length > maxValueCharacters ? text.slice(0, maxValueCharacters) : text;
+    // What is cut first costs little to look through.
+    const value = redactText(
+      text.length > maxValueCharacters ? text.slice(0, maxValueCharacters) : text,
+      alwaysRedacted,
+    );
     if (values.has(value)) return value;
     if (values.size >= maxValues) {
       this.#isFull = true;
@@ -162,6 +173,14 @@ export class MetricOverrides {
     }
     values.add(ownText(value));
     return value;
+  }
+
+  /** Metrics are read by many: no credential gets into a label. */
+  #shownText(id: number, value: CelValue | undefined): string {
+    const text = celText(value) ?? unknown;
+    const words = this.#openWords.get(id);
+    if (words === undefined || typeof value === "boolean" || text === unknown || words.has(text)) return text;
+    return redacted;
   }
 
   /** Makes room, when idle series have gone. */
@@ -208,4 +227,11 @@ export function recordCustom(handles: readonly CustomHandle[], subject: CelSubje
     else if (type === "GAUGE") metric.value = amount;
     else metric.value = Number(metric.value) + amount;
   }
+}
+
+const quoted = /'([^']*)'|"([^"]*)"/g;
+
+/** What stands in an expression as text. */
+function wordsOf(expression: string): ReadonlySet<string> {
+  return new Set(Array.from(expression.matchAll(quoted), ([, single, double]) => single ?? double!));
 }
