@@ -1,7 +1,7 @@
 // A whole proxy in a process of its own, which tells what it holds when it is asked. Run with `--expose-gc`; the parent
 // sends `{ bootstrap }` once and `measure` whenever it wants to know.
 import fs from "node:fs";
-import { Logging } from "@tulle/telemetry";
+import { type LogEntry, type LogFields, Logging } from "@tulle/telemetry";
 import { parseBootstrap } from "../bootstrap/read-bootstrap.ts";
 import { runProxy } from "../run-proxy.ts";
 
@@ -12,9 +12,13 @@ export interface Holdings {
   /** What keeps the process busy, counted by kind. */
   readonly resources: Readonly<Record<string, number>>;
   readonly connections: number;
+  /** Lines of the log that are errors. */
+  readonly errors: readonly { readonly message: string; readonly fields: LogFields | undefined }[];
 }
 
 declare const gc: () => void;
+
+const errors: LogEntry[] = [];
 
 process.once("message", (first: { readonly bootstrap: string }) => {
   void start(first.bootstrap);
@@ -23,7 +27,7 @@ process.once("message", (first: { readonly bootstrap: string }) => {
 async function start(bootstrap: string): Promise<void> {
   const proxy = await runProxy({
     bootstrap: parseBootstrap(bootstrap, "leaks"),
-    logging: new Logging({ level: "off" }),
+    logging: new Logging({ level: "error", sink: (entry) => errors.push(entry) }),
     env: {},
   });
   process.on("message", () => {
@@ -48,6 +52,7 @@ function holdings(proxy: Awaited<ReturnType<typeof runProxy>>): Holdings {
     externalBytes: external,
     descriptors: fs.readdirSync("/proc/self/fd").length,
     resources,
+    errors: errors.map(({ message, fields }) => ({ message, fields })),
     connections: active.reduce((sum, [, count]) => sum + Number(count), 0),
   };
 }

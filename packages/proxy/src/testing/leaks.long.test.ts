@@ -1,13 +1,12 @@
 // A hundred thousand connections from many addresses, opened and dropped in every way: heap, descriptors and handles of
 // the proxy end where they were.
 import assert from "node:assert/strict";
-import { type ChildProcess, fork } from "node:child_process";
 import net from "node:net";
-import path from "node:path";
 import { test, type TestContext } from "node:test";
 import tls from "node:tls";
 import { waitFor } from "../../../../tests/tools/processes.ts";
 import type { Holdings } from "./leak-program.ts";
+import { type ProxyProcess, startProxyProcess } from "./proxy-process.ts";
 import { testCertificate } from "../../../../tests/tools/certificates.ts";
 import { extension, loopback, router, staticCluster } from "./envoy-json.ts";
 
@@ -91,32 +90,6 @@ const tlsWays: readonly (Way & { readonly shakesHands: boolean })[] = [
   { name: "a request", go: asks(head("/")), ends: "fin", shakesHands: true },
   { name: "cut behind the handshake", go: () => undefined, ends: "rst", shakesHands: true },
 ];
-
-interface Program {
-  readonly child: ChildProcess;
-  readonly ports: Readonly<Record<ListenerName, number>>;
-  holdings(): Promise<Holdings>;
-}
-
-async function startProgram(t: TestContext, bootstrap: string): Promise<Program> {
-  const child = fork(path.join(import.meta.dirname, "leak-program.ts"), { execArgv: ["--expose-gc"] });
-  t.after(() => child.kill("SIGKILL"));
-  const ended = new Promise<never>((_resolve, reject) => {
-    child.once("exit", (code) => reject(new Error(`the proxy ended with ${code}`)));
-  });
-  ended.catch(() => undefined);
-  const answer = <T>(): Promise<T> =>
-    Promise.race([ended, new Promise<T>((resolve) => child.once("message", (message) => resolve(message as T)))]);
-  const started = answer<{ ports: Record<ListenerName, number> }>();
-  child.send({ bootstrap });
-  const { ports } = await started;
-  const holdings = (): Promise<Holdings> => {
-    const told = answer<Holdings>();
-    child.send("measure");
-    return told;
-  };
-  return { child, ports, holdings };
-}
 
 /** Answers by path; `hang` never does. */
 async function startBackEnd(t: TestContext): Promise<number> {
@@ -217,7 +190,7 @@ function bootstrapOf(backEndPort: number, identity: { readonly certificate: stri
 /** A source address for each number: the mesh's clients are many. */
 const sourceOf = (number: number): string => `127.${1 + (number % 200)}.${(number >> 3) % 256}.${1 + (number % 250)}`;
 
-async function connectOnce(ports: Program["ports"], number: number): Promise<void> {
+async function connectOnce(ports: ProxyProcess<ListenerName>["ports"], number: number): Promise<void> {
   const share = number % 100;
   const name: ListenerName = share < shares.http ? "http" : share < shares.http + shares.tcp ? "tcp" : "tls";
   const ways = name === "http" ? httpWays : name === "tcp" ? tcpWays : tlsWays;
@@ -248,7 +221,7 @@ async function connectOnce(ports: Program["ports"], number: number): Promise<voi
   await closed;
 }
 
-async function connectAll(ports: Program["ports"], from: number, count: number): Promise<void> {
+async function connectAll(ports: ProxyProcess<ListenerName>["ports"], from: number, count: number): Promise<void> {
   let next = from;
   const worker = async (): Promise<void> => {
     while (next < from + count) await connectOnce(ports, next++);
@@ -256,7 +229,7 @@ async function connectAll(ports: Program["ports"], from: number, count: number):
   await Promise.all(Array.from({ length: atOnce }, worker));
 }
 
-async function quiet(program: Program): Promise<Holdings> {
+async function quiet(program: ProxyProcess<ListenerName>): Promise<Holdings> {
   return waitFor(
     async () => {
       const held = await program.holdings();
@@ -268,7 +241,10 @@ async function quiet(program: Program): Promise<Holdings> {
 
 test("connections leave nothing behind", async (t) => {
   const backEndPort = await startBackEnd(t);
-  const program = await startProgram(t, bootstrapOf(backEndPort, await testCertificate({ names: ["DNS:localhost"] })));
+  const program = await startProxyProcess<ListenerName>(
+    t,
+    bootstrapOf(backEndPort, await testCertificate({ names: ["DNS:localhost"] })),
+  );
   await connectAll(program.ports, 0, warmUpCount);
   const before = await quiet(program);
   await connectAll(program.ports, warmUpCount, connectionCount);
