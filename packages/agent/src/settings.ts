@@ -2,6 +2,7 @@
 // between `tulle up` (or an injected pod template) and `tulle agent`.
 import { isIP, isIPv4 } from "node:net";
 import path from "node:path";
+import type { DnsAddress } from "@tulle/capture/dns";
 import { isSpiffeId, type SpiffeId } from "@tulle/identity";
 import { type LogLevel, isLogLevel, type MetricExportSettings, proxyMetricsEnvironment } from "@tulle/telemetry";
 
@@ -51,11 +52,6 @@ export interface AgentSettings {
   readonly metricExport: MetricExportSettings | undefined;
   /** What of that was not understood, each a sentence. */
   readonly metricExportProblems: readonly string[];
-}
-
-export interface DnsAddress {
-  readonly address: string;
-  readonly port: number;
 }
 
 /** Where the pod's application serves its metrics. */
@@ -300,7 +296,11 @@ function parseDnsAddress(text: string, problems: string[]): readonly DnsAddress[
     problems.push(`DNS_PROXY_ADDR is ${JSON.stringify(text)}, not host:port of an address or of localhost`);
     return [];
   }
-  return (host === "localhost" ? ["127.0.0.1", "::1"] : [host]).map((address) => ({ address, port }));
+  if (host !== "localhost") return [{ address: host, port }];
+  return [
+    { address: "127.0.0.1", port },
+    { address: "::1", port, mayLack: true },
+  ];
 }
 
 function parseRange(text: string, problems: string[]): string | undefined {

@@ -1,6 +1,7 @@
 // DNS beside the workload: the server of packages/capture, with the names that come by the proxy's stream.
 import { readFile } from "node:fs/promises";
 import {
+  type DnsAddress,
   type NameServer,
   NameTable,
   type NameTableOptions,
@@ -12,7 +13,7 @@ import { systemClock } from "@tulle/timing";
 import { NameSubscription } from "./name-subscription.ts";
 
 export interface NamesOptions {
-  readonly addresses: readonly NameServer[];
+  readonly addresses: readonly DnsAddress[];
   readonly namespace: string;
   /** resolv.conf of the machine, whose servers are asked for all other names. */
   readonly resolverFile: string;

@@ -292,3 +292,26 @@ test("an address that is taken fails the start, and leaves nothing", async (t) =
   });
   await assert.rejects(again, { code: "EADDRINUSE" });
 });
+
+test("an address that a machine may lack is left out there, and the others answer", async (t) => {
+  const lacks = { address: "192.0.2.53", port: 53 };
+  const startWith = (more: { mayLack?: true }): ReturnType<typeof startDnsServer> =>
+    startDnsServer({
+      addresses: [
+        { ...lacks, ...more },
+        { address: "127.0.0.1", port: 0 },
+      ],
+      names: () => table,
+      ownDomains: [],
+      forwarding: { servers: [], timeoutMs: 1000, attempts: 1 },
+      metrics: new MetricRegistry(),
+      clock: systemClock,
+    });
+  await assert.rejects(startWith({}), { code: "EADDRNOTAVAIL" });
+  const running = await startWith({ mayLack: true });
+  t.after(() => running.close());
+  assert.deepEqual(
+    running.addresses.map(({ address }) => address),
+    ["127.0.0.1"],
+  );
+});

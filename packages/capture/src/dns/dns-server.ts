@@ -21,9 +21,14 @@ import { Forwarder, type ForwarderOptions, type NameServer, type Transport } fro
 import { LengthPrefixed, withLength } from "./length-prefixed.ts";
 import type { NameTable } from "./name-table.ts";
 
+export interface DnsAddress extends NameServer {
+  /** It is left out on a machine that does not have it, such as `::1` where there is no IPv6. */
+  readonly mayLack?: true;
+}
+
 export interface DnsServerOptions {
   /** Where it listens, for both transports. */
-  readonly addresses: readonly NameServer[];
+  readonly addresses: readonly DnsAddress[];
   /** Undefined until the control plane has sent them. */
   readonly names: () => NameTable | undefined;
   /** Domains that nobody else knows: a name in them that is not in the table is none. */
@@ -55,8 +60,13 @@ export async function startDnsServer(options: DnsServerOptions): Promise<Running
     await Promise.all(closers.map((each) => each()));
   };
   try {
-    for (const { address, port } of options.addresses) {
-      const { datagrams, listener } = await listenForBoth(address, port, responder);
+    for (const { address, port, mayLack } of options.addresses) {
+      const listening = await listenForBoth(address, port, responder).catch((error: NodeJS.ErrnoException) => {
+        if (mayLack === true && lacking.has(error.code)) return undefined;
+        throw error;
+      });
+      if (listening === undefined) continue;
+      const { datagrams, listener } = listening;
       closers.push(() => closed(datagrams));
       closers.push(() => listener.close());
       addresses.push({ address, port: datagrams.address().port });
@@ -67,6 +77,9 @@ export async function startDnsServer(options: DnsServerOptions): Promise<Running
   }
   return { addresses, close };
 }
+
+/** An address, or its whole family, that the machine does not have. */
+const lacking: ReadonlySet<string | undefined> = new Set(["EADDRNOTAVAIL", "EAFNOSUPPORT"]);
 
 interface Listening {
   readonly datagrams: DatagramSocket;
