@@ -1,5 +1,5 @@
-// A hundred thousand requests, each with a host and a path of its own, through a gateway and a sidecar whose metrics
-// have both as labels; half of them lead nowhere. A real Prometheus scrapes the two meanwhile.
+// A hundred thousand requests, each with a host, a path and a header of its own, through a gateway and a sidecar whose
+// metrics have all three as labels; half of them lead nowhere. A real Prometheus scrapes the two meanwhile.
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { writeFile } from "node:fs/promises";
@@ -54,6 +54,7 @@ spec:
         - tagOverrides:
             request_host: { value: request.host }
             request_path: { value: request.url_path }
+            tenant: { value: "request.headers['x-tenant']" }
 `;
 
 /** Answers requests one after the other, without looking at them: the proxies are what is measured. */
@@ -82,7 +83,7 @@ async function ask(address: string, first: number, end: number): Promise<void> {
   let answered = 0;
   const send = (): void => {
     const where = next % 2 === 0 ? "app" : "nowhere";
-    socket.write(`GET /${where}/${next} HTTP/1.1\r\nhost: h${next}.test\r\n\r\n`);
+    socket.write(`GET /${where}/${next} HTTP/1.1\r\nhost: h${next}.test\r\nx-tenant: t${next}\r\n\r\n`);
     next += connectionCount;
   };
   const { promise, resolve, reject } = Promise.withResolvers<void>();
@@ -100,7 +101,7 @@ async function ask(address: string, first: number, end: number): Promise<void> {
   socket.removeAllListeners("close").destroy();
 }
 
-describe("a hundred thousand hosts and paths", () => {
+describe("a hundred thousand hosts, paths and headers", () => {
   const open = new AsyncDisposableStack();
   const inspectors = new Map<string, string>();
   let mesh: MeshedProxies;
@@ -163,11 +164,11 @@ describe("a hundred thousand hosts and paths", () => {
     test(`${pod}: series, values and \`other\``, async () => {
       const series = await number(`count(${requests})`);
       assert.ok(series >= maxValuesOfLabel && series <= maxSeriesOfFamily + 1, `${series} series`);
-      for (const label of ["request_host", "request_path"]) {
+      for (const label of ["request_host", "request_path", "tenant"]) {
         const values = await number(`count(count by (${label}) (${requests}))`);
         assert.ok(values > 100 && values <= maxValuesOfLabel + 1, `${values} values of ${label}`);
       }
-      const others = `sum(istio_requests_total{pod="${pod}", request_host="other", request_path="other"})`;
+      const others = `sum(istio_requests_total{pod="${pod}", request_host="other", request_path="other", tenant="other"})`;
       assert.ok((await number(others)) > counted[pod] / 2);
       assert.ok((await number(`sum(tulle_metrics_folded_label_sets_total{pod="${pod}"})`)) > 0);
       assert.equal(await number(`tulle_metrics_dropped_series_total{pod="${pod}"}`), 0);
