@@ -72,6 +72,21 @@ for (const [expression, expected] of [
   });
 }
 
+for (const [name, tenant, expected] of [
+  ["UTF-8", "gr\xc3\xbc\xc3\x9f", "grüß"],
+  ["bytes that are no UTF-8", "a\xffb", "aÿb"],
+  ["60,000 characters", "x".repeat(60_000), "x".repeat(256)],
+  ["a character on the border", `x${"\xc3\xbc".repeat(200)}`, `x${"ü".repeat(127)}`],
+] as const) {
+  test(`a tag by a header of ${name}`, () => {
+    const metrics = new MetricRegistry();
+    const settings = dimension("request.headers['tenant']");
+    const request = { path: "/", authority: "shop.example", headers: { tenant } };
+    pass(filter(metrics, false, { settings, warnings: [] }), { cluster: catalog, request });
+    assert.equal(series(metrics, "istio_requests_total")[0]?.labels["tag"], expected);
+  });
+}
+
 test("of one metric alone; a standard tag gets another value; others are taken away", () => {
   const labels = labelsAfter({
     metrics: [

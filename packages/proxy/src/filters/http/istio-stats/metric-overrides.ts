@@ -162,10 +162,7 @@ export class MetricOverrides {
       this.#values.set(id, values);
     }
     // What is cut first costs little to look through.
-    const value = redactText(
-      text.length > maxValueCharacters ? text.slice(0, maxValueCharacters) : text,
-      alwaysRedacted,
-    );
+    const value = redactText(textOfBytes(text, maxValueCharacters), alwaysRedacted);
     if (values.has(value)) return value;
     if (values.size >= maxValues) {
       this.#isFull = true;
@@ -234,4 +231,17 @@ const quoted = /'([^']*)'|"([^"]*)"/g;
 /** What stands in an expression as text. */
 function wordsOf(expression: string): ReadonlySet<string> {
   return new Set(Array.from(expression.matchAll(quoted), ([, single, double]) => single ?? double!));
+}
+
+const beyondAscii = /[\x80-\xff]/;
+const beyondBytes = /[\u0100-\uffff]/;
+
+/** The beginning of a text, whose characters stand for bytes where it is a head's; what is no UTF-8 stays as it is. */
+function textOfBytes(whole: string, maxCharacters: number): string {
+  const text = whole.length > maxCharacters ? whole.slice(0, maxCharacters) : whole;
+  if (!beyondAscii.test(text) || beyondBytes.test(text)) return text;
+  const decoded = Buffer.from(text, "latin1").toString();
+  // The cut may have gone through a character.
+  const kept = text === whole ? decoded : decoded.replace(/\ufffd$/, "");
+  return kept.includes("\ufffd") ? text : kept;
 }
