@@ -27,7 +27,7 @@ export function ja3Fingerprint({ legacyVersion, cipherSuites, extensions }: Clie
 /** Such as `t13d1516h2_8daaf6152771_e5627efa2ab1`. */
 export function ja4Fingerprint(hello: ClientHello): string {
   const { cipherSuites, extensions } = hello;
-  const suites = numbers(cipherSuites, 0, 2).filter(isNotGrease).sort(ascending);
+  const suites = numbers(cipherSuites, 0, 2).filter(isNotGrease);
   const types = [...extensions.keys()].filter(isNotGrease);
   const named = extensions.has(extensionServerName) ? "d" : "i";
   const counts = twoDigits(suites.length) + twoDigits(types.length);
@@ -36,16 +36,16 @@ export function ja4Fingerprint(hello: ClientHello): string {
 }
 
 function suiteHash(suites: readonly number[]): string {
-  return suites.length === 0 ? emptyHash : hashOf(suites.map(fourDigits).join(","));
+  return suites.length === 0 ? emptyHash : hashOf(hexadecimal(sorted(suites)));
 }
 
 /** The extensions in order, signature algorithms as they stand. */
 function extensionHash(types: readonly number[], signatureAlgorithms: Buffer | undefined): string {
-  const hashed = types.filter((type) => type !== extensionServerName && type !== extensionProtocols).sort(ascending);
+  const hashed = types.filter((type) => type !== extensionServerName && type !== extensionProtocols);
   if (hashed.length === 0) return emptyHash;
   const algorithms = listOf(signatureAlgorithms, 2);
-  const text = hashed.map(fourDigits).join(",");
-  return hashOf(algorithms.length === 0 ? text : `${text}_${algorithms.map(fourDigits).join(",")}`);
+  const text = hexadecimal(sorted(hashed));
+  return hashOf(algorithms.length === 0 ? text : `${text}_${hexadecimal(algorithms)}`);
 }
 
 const versionTexts: Readonly<Record<number, string>> = { 0x0304: "13", 0x0303: "12", 0x0302: "11", 0x0301: "10" };
@@ -85,13 +85,25 @@ function listOf(extension: Buffer | undefined, bytesEach: 1 | 2): number[] {
 
 function numbers(data: Buffer, from: number, bytesEach: 1 | 2): number[] {
   const found: number[] = [];
-  for (let at = from; at + bytesEach <= data.length; at += bytesEach) found.push(data.readUIntBE(at, bytesEach));
+  for (let at = from; at + bytesEach <= data.length; at += bytesEach) {
+    found.push(bytesEach === 2 ? data.readUInt16BE(at) : data[at]!);
+  }
   return found;
 }
 
 /** RFC 8701 §2: `0x0a0a`, `0x1a1a` and so on. */
 const isNotGrease = (value: number): boolean => (value & 0x0f0f) !== 0x0a0a || value >> 8 !== (value & 0xff);
-const ascending = (a: number, b: number): number => a - b;
-const fourDigits = (value: number): string => value.toString(16).padStart(4, "0");
+/** A hello has room for 8,000 numbers: the runtime's own loop sorts them. */
+const sorted = (values: readonly number[]): Uint16Array => Uint16Array.from(values).sort();
+const digits = Buffer.from("0123456789abcdef");
+/** Four digits each, with commas between. */
+function hexadecimal(values: ArrayLike<number>): string {
+  const text = Buffer.alloc(Math.max(0, values.length * 5 - 1), ",");
+  for (let index = 0; index < values.length; index += 1) {
+    const value = values[index]!;
+    for (let digit = 0; digit < 4; digit += 1) text[index * 5 + digit] = digits[(value >> (12 - digit * 4)) & 0xf]!;
+  }
+  return text.toString("latin1");
+}
 const twoDigits = (count: number): string => String(Math.min(count, 99)).padStart(2, "0");
 const hashOf = (text: string): string => hash("sha256", text).slice(0, hashLength);
