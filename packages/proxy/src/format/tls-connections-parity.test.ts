@@ -19,6 +19,7 @@ const operators = [
   "UPSTREAM_TLS_GROUP",
   "COMMON_DURATION(US_CX_BEG:US_CX_END:ns)",
   "COMMON_DURATION(US_CX_END:US_HS_END:ns)",
+  "COMMON_DURATION(DS_HS_BEG:DS_HS_END:ns)",
 ] as const;
 type Line = Readonly<Record<(typeof operators)[number], string>>;
 const format = `${operators.map((name) => `%${name}%`).join("\t")}\n`;

@@ -40,10 +40,13 @@ export class TlsHandshake implements DownstreamConnection {
   readonly #timer: CallbackTimer;
   #validation: ValidationContext | undefined = undefined;
   #isOver = false;
+  /** The hello has been looked at before. */
+  readonly #startedMs: number;
 
   constructor(options: TlsHandshakeOptions) {
     this.#options = options;
     const { transport, dataPath } = options;
+    this.#startedMs = dataPath.turn.nowMs;
     this.#timer = new CallbackTimer(() => this.#onTimeout());
     const material = transport.context.material;
     if (material === undefined) {
@@ -118,6 +121,7 @@ export class TlsHandshake implements DownstreamConnection {
       cipher: socket.getCipher().name,
       applicationProtocol: socket.alpnProtocol === false ? "" : (socket.alpnProtocol ?? ""),
       establishedMs: this.#options.dataPath.turn.nowMs,
+      startedMs: this.#startedMs,
       sessionId: () => sessionIdOf(socket),
     };
     if (!outcome.ok) {

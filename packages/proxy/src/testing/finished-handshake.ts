@@ -14,6 +14,7 @@ export function finishedHandshake(peerUri: string, localUri: string, peerIsValid
     cipher: "TLS_AES_128_GCM_SHA256",
     applicationProtocol: "",
     establishedMs: 0,
+    startedMs: 0,
     connectedMs: 0,
     serverName: "",
     group: () => "",

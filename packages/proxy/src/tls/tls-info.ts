@@ -26,6 +26,8 @@ export interface TlsInfo {
   readonly applicationProtocol: string;
   /** When the handshake was over, of the monotonic clock. */
   readonly establishedMs: number;
+  /** When the handshake began: with the client's hello, or as the connection to a host was there. */
+  readonly startedMs: number;
   /** Hexadecimal; empty once the socket is gone. */
   sessionId(): string;
 }

@@ -134,6 +134,10 @@ class FinishedHandshake implements UpstreamTlsInfo {
     this.cipher = socket.getCipher().name;
   }
 
+  get startedMs(): number {
+    return this.connectedMs;
+  }
+
   get peer(): ShownCertificateInfo {
     return shownCertificateInfo(this.#certificate);
   }
