@@ -57,14 +57,13 @@ function listener(kind: string): object {
           },
           log_name: kind,
           body: { string_value: "%REQ(:PATH)%" },
-          buffer_flush_interval: "0.1s",
         },
       },
       {
         name: "entries",
         typed_config: {
           "@type": extension("access_loggers.grpc.v3.HttpGrpcAccessLogConfig"),
-          common_config: { log_name: kind, grpc_service: grpcTo("entries"), buffer_flush_interval: "0.1s" },
+          common_config: { log_name: kind, grpc_service: grpcTo("entries") },
         },
       },
     ],
