@@ -271,7 +271,7 @@ for (const { name, act } of rows) {
         seen = names.map((each) => `${each}: ${own[each]} and not ${theirs[each]}`).join("\n");
         return seen === "";
       },
-      { what: "the same moves", details: () => seen, timeoutMs: 3000 },
+      { what: "the same moves", details: () => seen },
     );
     assert.equal(seen, "");
   });

@@ -19,6 +19,11 @@ const kinds = Object.keys(badWays);
 /** What the second half may add to what is held after a collection. */
 const noiseBytes = 8 * 1024 * 1024;
 
+/** Thirty-six collectors and their proxy share a core or two. */
+const patience = { timeoutMs: 240_000, intervalMs: 200 };
+/** `wellAfterMs` of export-result.ts: a loss after such a pause is told anew. */
+const quietMs = 10_000;
+
 const identity = "spiffe://cluster.local/ns/observability/sa/collector";
 
 function transportSocket(client: IssuedIdentity, rootPem: string, protocol: string): object {
@@ -91,8 +96,10 @@ describe("collectors of the mesh that are no good", () => {
   const collectors = new Map<string, MeshCollector>();
   let proxy: ProxyProcess;
   let asked = 0;
+  let startedMs = 0;
 
   before(async () => {
+    startedMs = performance.now();
     const authority = await testAuthority();
     const client = await authority.issue();
     const good = await authority.issue({ uri: identity });
@@ -154,7 +161,7 @@ describe("collectors of the mesh that are no good", () => {
       seen = await Promise.all(["spans_(sent|dropped)", "open_telemetry_access_log.*logs_"].map(counter));
       return seen.every((count) => count === asked * kinds.length);
     };
-    await waitFor(isCounted, { what: `${asked * kinds.length} of each`, details: () => seen.join(), intervalMs: 100 });
+    await waitFor(isCounted, { what: `${asked * kinds.length} of each`, details: () => seen.join(), ...patience });
   }
 
   test("requests are answered, each loss is counted, and nothing is held", async () => {
@@ -184,12 +191,14 @@ describe("collectors of the mesh that are no good", () => {
       told = errors.map(({ fields }) => [fields?.["cluster"], fields?.["reason"]]);
       return missing().length === 0;
     };
-    await waitFor(areTold, { what: "a line for each", details: () => missing().join(), intervalMs: 500 });
+    await waitFor(areTold, { what: "a line for each", details: () => missing().join(), ...patience });
+    // Where nothing was lost for so long, the next loss is told again: on a slow machine that may come.
+    const mayTell = 1 + Math.floor((performance.now() - startedMs) / quietMs);
     for (const [name, reason] of expected) {
       const lines = told.filter(([cluster]) => cluster === name);
       assert.match(String(lines[0]![1]), reason, name);
-      // To a call that has lasted for a second entries have arrived: on a slow machine a loss may be told again.
-      if (!name.startsWith("entries")) assert.equal(lines.length, 1, name);
+      // To a call that has lasted for a second entries have arrived, and a loss after them is told again.
+      if (!name.startsWith("entries")) assert.ok(lines.length <= mayTell, `${name}: ${lines.length} lines`);
     }
     assert.deepEqual(new Set(told.map(([cluster]) => cluster)), new Set(expected.map(([name]) => name)));
   });
@@ -204,7 +213,7 @@ describe("collectors of the mesh that are no good", () => {
       for (const kind of kinds) await ask(proxy.ports[kind]!, 0, 1);
       return missing().length === 0;
     };
-    await waitFor(haveArrived, { what: "spans, logs and entries", details: () => missing().join(), intervalMs: 200 });
-    await waitFor(async () => (await counter("spans_sent")) > 0, { what: "spans that are counted", intervalMs: 200 });
+    await waitFor(haveArrived, { what: "spans, logs and entries", details: () => missing().join(), ...patience });
+    await waitFor(async () => (await counter("spans_sent")) > 0, { what: "spans that are counted", ...patience });
   });
 });
