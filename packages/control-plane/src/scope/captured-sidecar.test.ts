@@ -27,7 +27,7 @@ const sidecar: Proxy = {
 const documents = `
 { apiVersion: v1, kind: Service, metadata: { name: a, namespace: shop }, spec: { clusterIP: 10.96.0.1, selector: { app: a }, ports: [{ name: http, port: 80, targetPort: 3000 }, { name: tcp, port: 25, targetPort: 2525 }, { name: http-own, port: 15001, targetPort: 3001 }] } }
 ---
-{ apiVersion: security.tulle.io/v1, kind: PeerAuthentication, metadata: { name: a, namespace: shop }, spec: { selector: { matchLabels: { app: a } }, mtls: { mode: PERMISSIVE }, portLevelMtls: { "2525": { mode: STRICT }, "9999": { mode: STRICT } } } }`;
+{ apiVersion: security.tulle.io/v1, kind: PeerAuthentication, metadata: { name: a, namespace: shop }, spec: { selector: { matchLabels: { app: a } }, mtls: { mode: PERMISSIVE }, portLevelMtls: { "2525": { mode: STRICT }, "9999": { mode: STRICT }, "15006": { mode: STRICT } } } }`;
 
 const store = new MemoryStore();
 await store.applyAll(loadText(documents, "mesh.yaml").resources);
@@ -49,7 +49,7 @@ test("requests are taken by port, connections by address, and the proxy's own po
   ]);
 });
 
-test("a port of which a policy speaks has a mode of its own, whether a Service leads to it or not", () => {
+test("a port of which a policy speaks has a mode of its own, whether a Service leads to it or not; 15006 is the proxy's", () => {
   const { otherPorts, refusedPorts } = capturedOf(sidecar)!;
   const modes = otherPorts.map(({ port, mutualTls }) => [port, mutualTls?.mode]);
   assert.deepEqual(modes, [

@@ -4,6 +4,7 @@ import { modeOfPort, mutualTlsModes } from "@tulle/config";
 import type { MeshDestinationRule, MeshService, MeshSnapshot, MeshVirtualService } from "../snapshot/mesh-snapshot.ts";
 import { type Client, seenBy } from "./client.ts";
 import { anyAddresses, capturedOutbound } from "./captured-sidecar.ts";
+import { capturedPorts } from "../names/resource-names.ts";
 import { effectiveRule } from "./effective-rule.ts";
 import { Keyed } from "./keyed.ts";
 import type { PodPort, Proxy } from "./proxy.ts";
@@ -128,17 +129,24 @@ function capturedSidecar(snapshot: MeshSnapshot, shared: SidecarShared, proxy: P
   const tlsOfPort = mutualTlsOfPorts(snapshot, proxy);
   const { peerAuthentications = [] } = snapshot;
   const named = new Set(targetPorts(snapshot, proxy).keys());
-  const spoken = Object.keys(mutualTlsModes(peerAuthentications, proxy).ports).map(Number);
-  const others = [undefined, ...spoken.filter((port) => !named.has(port))];
-  const ports = others.map((port) => ({ port, tls: tlsOfPort(port) }));
+  const spoken = new Set(Object.keys(mutualTlsModes(peerAuthentications, proxy).ports).map(Number));
+  const ports = [undefined, ...spoken.difference(named)].filter(isNotProxys).map((port) => ({
+    port,
+    tls: tlsOfPort(port),
+  }));
   return {
     anyAddresses: anyAddresses(proxy),
     outbound: capturedOutbound(shared.routes.value),
     otherPorts: ports.flatMap(({ port, tls }) =>
       tls === "refused" ? [] : [{ ...(port === undefined ? {} : { port }), ...tls }],
     ),
-    refusedPorts: [...named.union(new Set(spoken))].filter((port) => tlsOfPort(port) === "refused"),
+    refusedPorts: [...named.union(spoken)].filter(isNotProxys).filter((port) => tlsOfPort(port) === "refused"),
   };
+}
+
+/** Nobody is let in at the proxy's own port, whatever is said of it. */
+function isNotProxys(port: number | undefined): boolean {
+  return port !== capturedPorts.inbound;
 }
 
 /** One entry a target port: where several Services lead to it, the first one names it. */

@@ -178,10 +178,9 @@ interface InboundTraffic {
 /** Every connection to the workload: by its port, and by its transport and protocol where that is open. */
 function virtualInbound(own: CapturedOwn): Listener {
   const { captured, telemetry } = own;
-  const traffic = [...own.inbound.filter(({ protocol }) => protocol !== "udp"), ...captured.otherPorts].map((port) =>
-    inboundTraffic(own, port),
-  );
-  const hasMutualTls = [...own.inbound, ...captured.otherPorts].some(({ mutualTls }) => mutualTls !== undefined);
+  const ports = [...own.inbound, ...captured.otherPorts];
+  const traffic = ports.map((port) => inboundTraffic(own, port));
+  const hasMutualTls = ports.some(({ mutualTls }) => mutualTls !== undefined);
   return create(ListenerSchema, {
     name: "virtualInbound",
     ...atAnyAddress(own, capturedPorts.inbound),

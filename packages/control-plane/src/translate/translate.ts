@@ -13,7 +13,7 @@ import {
   translateOutboundCluster,
   translatePassthrough,
 } from "./translate-clusters.ts";
-import { httpProxyPort } from "../names/resource-names.ts";
+import { capturedPorts, httpProxyPort } from "../names/resource-names.ts";
 import { encodeRoutes } from "./route-revisions.ts";
 import { type OutboundCluster, outboundClusters } from "./outbound-clusters.ts";
 import { translateGatewayRoutes } from "./translate-gateway-routes.ts";
@@ -79,13 +79,14 @@ export function translateOwn(section: OwnSection): OwnResources {
       listeners: listeners.map((each) => encodeResource(ListenerSchema, each)),
     };
   }
-  // The workload's port of that number is the proxy's own: its Service leads to the proxy, which answers 404.
-  const inbound = section.inbound.filter((port) => port.protocol !== "udp" && port.targetPort !== httpProxyPort);
   const { captured } = section;
+  // The workload's port of that number is the proxy's own: its Service leads to the proxy, and no further.
+  const proxyPort = captured === undefined ? httpProxyPort : capturedPorts.inbound;
+  const inbound = section.inbound.filter((port) => port.protocol !== "udp" && port.targetPort !== proxyPort);
   const listeners =
     captured === undefined
       ? [translateOutboundListener(section), ...inbound.map((port) => translateInboundListener(section, port))]
-      : translateCapturedListeners({ ...section, captured });
+      : translateCapturedListeners({ ...section, inbound, captured });
   return {
     clusters: [
       ...inbound.map((port) => encodeResource(ClusterSchema, translateInboundCluster(section, port))),
