@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { createSocket } from "node:dgram";
 import { promises as dns } from "node:dns";
-import { once } from "node:events";
+import { type EventEmitter, once } from "node:events";
 import { connect, createServer, type AddressInfo, type Socket } from "node:net";
 import { type TestContext, test } from "node:test";
 import packet from "dns-packet";
@@ -44,6 +44,8 @@ const addressAnswer = (query: Buffer, address: string): Buffer => {
 
 interface Upstream {
   readonly server: NameServer;
+  /** Emits `message` for each question. */
+  readonly socket: EventEmitter;
   /** What it was asked. */
   readonly asked: readonly Buffer[];
 }
@@ -59,11 +61,11 @@ async function upstream(t: TestContext, answer: Answer): Promise<Upstream> {
   socket.bind(0, "127.0.0.1");
   await once(socket, "listening");
   t.after(() => socket.close());
-  return { server: { address: "127.0.0.1", port: socket.address().port }, asked };
+  return { server: { address: "127.0.0.1", port: socket.address().port }, socket, asked };
 }
 
 /** The same over TCP. */
-async function streamUpstream(t: TestContext, answer: Answer): Promise<Upstream> {
+async function streamUpstream(t: TestContext, answer: Answer): Promise<Omit<Upstream, "socket">> {
   const asked: Buffer[] = [];
   const server = createServer((socket) => {
     const messages = new LengthPrefixed();
@@ -206,6 +208,39 @@ test("a name server that is silent or not there gives way to the next, which is 
   await exchange(t, at, query("b.example"));
   assert.equal(silent.asked.length, 1);
   assert.equal(good.asked.length, 2);
+});
+
+test("a name server that the machine has no way to gives way to the next", async (t) => {
+  const good = await upstream(t, (message) => [addressAnswer(message, "192.0.2.1")]);
+  // The kernel lets nobody connect to a broadcast address unasked.
+  const { at } = await start(t, { servers: [{ address: "127.255.255.255", port: 53 }, good.server] });
+  const answer = packet.decode(await exchange(t, at, query("a.example")));
+  assert.equal(answer.answers?.length, 1);
+});
+
+test("a server that is closed asks nobody any more, and answers no question that waits", async (t) => {
+  const silent = await upstream(t, () => []);
+  const next = await upstream(t, () => []);
+  const metrics = new MetricRegistry();
+  const running = await startDnsServer({
+    addresses: [{ address: "127.0.0.1", port: 0 }],
+    names: () => table,
+    ownDomains: [],
+    forwarding: { servers: [silent.server, next.server], timeoutMs: 10_000, attempts: 1 },
+    metrics,
+    clock: systemClock,
+  });
+  const [at] = running.addresses;
+  const client = createSocket("udp4");
+  t.after(() => client.close());
+  client.send(query("a.example"), at!.port, at!.address);
+  await once(silent.socket, "message");
+  await running.close();
+  // Would the next one be asked, it would be before this.
+  client.send("the last", next.server.port, next.server.address);
+  await once(next.socket, "message");
+  assert.deepEqual(next.asked.map(String), ["the last"]);
+  assert.equal(count(metrics, "dns_upstream_failures_total"), 0);
 });
 
 test("where no name server answers, the client is told, and asks anew later", async (t) => {

@@ -114,7 +114,12 @@ async function listenForDatagrams(address: string, port: number, responder: Resp
     responder.respond(message, "udp", (answer) => socket.send(answer, remotePort, remote, () => undefined));
   });
   socket.bind(port, address);
-  await once(socket, "listening");
+  try {
+    await once(socket, "listening");
+  } catch (error) {
+    await closed(socket);
+    throw error;
+  }
   // Such as an ICMP message to an answer that nobody waited for.
   socket.on("error", () => undefined);
   return socket;
@@ -188,7 +193,7 @@ class Responder {
     const query = read === "foreign" ? undefined : read.query;
     const known = query && this.#known(query);
     if (query === undefined || known === undefined) {
-      void this.#passOn(message, transport).then(answer);
+      void this.#passOn(message, transport).then((bytes) => (bytes === undefined ? ignore?.() : answer(bytes)));
       return;
     }
     const limitBytes = transport === "udp" ? query.maxDatagramBytes : maxStreamMessageBytes;
@@ -205,9 +210,11 @@ class Responder {
     return { code: responseCode.badVersion, answers: noRecords };
   }
 
-  async #passOn(message: Buffer, transport: Transport): Promise<Buffer> {
+  /** Undefined where the server was closed meanwhile, and its sockets with it. */
+  async #passOn(message: Buffer, transport: Transport): Promise<Buffer | undefined> {
     this.#counters.upstreamRequests.increment();
     const answer = await this.#forwarder.ask(message, transport);
+    if (this.#forwarder.isClosed) return undefined;
     if (answer !== undefined) return answer;
     this.#counters.failures.increment();
     return failureOf(message);

@@ -32,6 +32,7 @@ export class Forwarder {
   readonly #options: ForwarderOptions;
   #preferred = 0;
   #inFlight = 0;
+  #isClosed = false;
   readonly #open = new Set<() => void>();
 
   constructor(options: ForwarderOptions) {
@@ -49,7 +50,13 @@ export class Forwarder {
     }
   }
 
+  get isClosed(): boolean {
+    return this.#isClosed;
+  }
+
+  /** Nobody is asked from now on; questions that wait have no answer. */
   close(): void {
+    this.#isClosed = true;
     for (const giveUp of this.#open) giveUp();
   }
 
@@ -60,7 +67,7 @@ export class Forwarder {
     for (let attempt = 0; attempt < attempts * servers.length; attempt += 1) {
       const index = (first + attempt) % servers.length;
       const leftMs = Math.min(timeoutMs, deadlineMs - clock.nowMs());
-      if (leftMs <= 0) break;
+      if (leftMs <= 0 || this.#isClosed) break;
       const answer = await this.#askOne(servers[index]!, query, transport, leftMs);
       if (answer === undefined) continue;
       this.#preferred = index;
@@ -99,7 +106,9 @@ const askByDatagram: Ask = ({ address, port }, query, onMessage, onFailed) => {
   const socket: DatagramSocket = createSocket(isIPv6(address.replace(/%.*$/, "")) ? "udp6" : "udp4");
   socket.on("error", onFailed);
   socket.on("message", onMessage);
-  socket.connect(port, address, () => socket.send(query));
+  // Not as the call's own callback, which would be told of a failure, too.
+  socket.on("connect", () => socket.send(query));
+  socket.connect(port, address);
   return () => socket.close();
 };
 
