@@ -2,13 +2,14 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Logging, MetricRegistry } from "@tulle/telemetry";
+import { HeaderMap } from "../http/header-map.ts";
 import { StreamInfo } from "../http/stream-info.ts";
 import { ManualClock } from "../testing/manual-clock.ts";
 import { makeClusterStats } from "./cluster-stats.ts";
 import { maxOriginalDstHosts, OriginalDstHosts } from "./original-dst-hosts.ts";
 import { makeOriginalDstStats } from "./original-dst-stats.ts";
 
-function made() {
+function made(headerName?: string) {
   const metrics = new MetricRegistry();
   const clock = new ManualClock();
   const stats = makeClusterStats(metrics, "c");
@@ -16,7 +17,7 @@ function made() {
   const lines: string[] = [];
   const hosts = new OriginalDstHosts({
     clusterName: "c",
-    headerName: undefined,
+    headerName,
     portOverride: undefined,
     cleanupIntervalMs: 5000,
     isOwnListener: (_ip, port) => port === 15_001,
@@ -87,6 +88,15 @@ test("a listener of the proxy's own is no destination: counted each time, told o
   assert.deepEqual([hosts.hosts().length, ownStats.loop.value, lines.length], [0, 3, 1]);
   assert.match(lines[0]!, /refused to connect to a listener of this proxy/);
 });
+
+for (const written of ["[::1]:80", "[0:0:0:0:0:0:0:1]:80", "[0::0001]:80"]) {
+  test(`a header's ${written} is ::1`, () => {
+    const info = aimedAt("10.0.0.1");
+    const headers = new HeaderMap(["x-to", written]);
+    info.request = { method: "GET", scheme: "http", authority: "a", path: "/", protocol: "HTTP/1.1", headers };
+    assert.equal(made("x-to").hosts.hostOf(info)?.addressText, "[::1]:80");
+  });
+}
 
 test("what was not redirected has no host", () => {
   const info = aimedAt("10.0.0.1");

@@ -3,6 +3,7 @@
 // to them, and leave when nobody has used them between two clean-ups.
 import net from "node:net";
 import type { Logger } from "@tulle/telemetry";
+import { canonicalIp } from "../http/canonical-ip.ts";
 import type { Destination, DestinationFacts } from "../http/destination.ts";
 import { ipPortText } from "../http/ip-port-text.ts";
 import { drainHostPool } from "../upstream/host-pool.ts";
@@ -145,10 +146,10 @@ export class OriginalDstHosts {
   }
 }
 
-/** `10.0.0.1:80`, `[fd00::1]:80`. */
+/** `10.0.0.1:80`, `[fd00::1]:80`, the address in any of its forms. */
 function parseDestination(text: string): Destination | undefined {
   const match = /^(?:\[([0-9a-fA-F:.]+)\]|([0-9.]+)):(\d{1,5})$/.exec(text);
-  const ip = match?.[1] ?? match?.[2] ?? "";
+  const ip = canonicalIp(match?.[1] ?? match?.[2] ?? "");
   const port = Number(match?.[3]);
   const isAddress = match?.[1] === undefined ? net.isIPv4(ip) : net.isIPv6(ip);
   return isAddress && port <= 65_535 ? { ip, port, text: ipPortText(ip, port) } : undefined;

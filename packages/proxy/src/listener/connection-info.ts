@@ -2,6 +2,7 @@
 // (Envoy: `ConnectionInfoProvider` and the connection's own `StreamInfo`).
 import type { Socket } from "node:net";
 import type { Destination } from "../http/destination.ts";
+import { unmappedIp } from "../http/canonical-ip.ts";
 import { ipPortText } from "../http/ip-port-text.ts";
 import type { ListenerFacts } from "../http/stream-info.ts";
 import type { StreamInfo } from "../http/stream-info.ts";
@@ -78,9 +79,9 @@ export class ConnectionInfo {
   transportFailureReason: string | undefined = undefined;
 
   constructor(socket: Socket) {
-    this.localIp = plainIp(socket.localAddress);
+    this.localIp = unmappedIp(socket.localAddress ?? "");
     this.localPort = socket.localPort ?? 0;
-    this.remoteIp = plainIp(socket.remoteAddress);
+    this.remoteIp = unmappedIp(socket.remoteAddress ?? "");
     this.remotePort = socket.remotePort ?? 0;
     this.localAddress = ipPortText(this.localIp, this.localPort);
     this.directLocalAddress = this.localAddress;
@@ -110,10 +111,4 @@ export class ConnectionInfo {
     if (destination.ip !== this.localIp || destination.port !== this.localPort)
       this.restoreDestination(destination.ip, destination.port);
   }
-}
-
-/** IPv4 clients of a dual-stack socket without the `::ffff:` of their mapped address. */
-function plainIp(ip: string | undefined): string {
-  if (ip === undefined) return "";
-  return ip.startsWith("::ffff:") && ip.includes(".") ? ip.slice(7) : ip;
 }

@@ -1,6 +1,7 @@
 // Which listener has an address: where a connection that was redirected is handed to (Envoy:
 // ConnectionHandlerImpl::getBalancedHandlerByAddress).
 import { isIPv6 } from "node:net";
+import { canonicalIp } from "../http/canonical-ip.ts";
 import type { ListenAddress } from "./listener.ts";
 
 export class ListenerAddresses<T> {
@@ -22,5 +23,5 @@ export class ListenerAddresses<T> {
 
 /** Configuration may write an address of IPv6 in many ways, the kernel's answer has one. */
 function keyOf(ip: string, port: number): string {
-  return `${isIPv6(ip) ? new URL(`http://[${ip}]`).hostname.slice(1, -1) : ip} ${port}`;
+  return `${canonicalIp(ip)} ${port}`;
 }

@@ -10,7 +10,7 @@ import type { ListenAddress, Listener } from "./listener.ts";
 import { ActiveListener } from "./active-listener.ts";
 import { ListenerAddresses } from "./listener-addresses.ts";
 import type { InheritedDescriptors } from "./inherited-descriptors.ts";
-import { isOwnAddress } from "./is-own-address.ts";
+import { reaches } from "./own-address.ts";
 import { OwnUserGate } from "../own-user/own-user-gate.ts";
 
 export interface ListenerHostOptions {
@@ -211,11 +211,7 @@ export class ListenerHost {
   /** Whether a connection to that address would come to one of these sockets. */
   isListeningAt(ip: string, port: number): boolean {
     for (const { bound } of this.#entries.values()) {
-      for (const each of bound) {
-        const own = boundAddress(each);
-        if (own.port !== port) continue;
-        if (own.ip === ip || ((own.ip === "0.0.0.0" || own.ip === "::") && isOwnAddress(ip))) return true;
-      }
+      if (bound.some((each) => reaches(ip, port, boundAddress(each)))) return true;
     }
     return false;
   }

@@ -1,6 +1,6 @@
 // The subject alternative names of a certificate, and matches on them by kind (SubjectAltNameMatcher).
 import type { X509Certificate } from "node:crypto";
-import { isIPv6 } from "node:net";
+import { canonicalIp } from "../http/canonical-ip.ts";
 
 export type PeerNameType = "email" | "dns" | "uri" | "ip_address";
 
@@ -48,11 +48,6 @@ function unquoted(text: string): string | undefined {
   } catch {
     return undefined;
   }
-}
-
-/** `2001:DB8:0:0:0:0:0:1` → `2001:db8::1`, as addresses are written elsewhere. */
-function canonicalIp(value: string): string {
-  return isIPv6(value) ? new URL(`http://[${value}]`).hostname.slice(1, -1) : value;
 }
 
 /** RFC 6125 §6.4.3 with Envoy's reading: one `*` as a part of the leftmost label, and not for A-labels. */

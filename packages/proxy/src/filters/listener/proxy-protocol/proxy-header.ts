@@ -1,6 +1,7 @@
 // The header that a proxy puts before a connection to say whose it is (HAProxy, "The PROXY protocol", 2.1 and 2.2):
 // version 1 is a line of text, version 2 is binary.
-import { isIPv4, isIPv6, SocketAddress } from "node:net";
+import { isIPv4, isIPv6 } from "node:net";
+import { canonicalIp } from "../../../http/canonical-ip.ts";
 
 export interface ProxiedAddress {
   readonly ip: string;
@@ -57,8 +58,8 @@ function readLine(data: Buffer): ReadProxyHeader {
     [sourcePort, destinationPort].every(isPort);
   if (!isWhole) return { kind: "malformed", version: 1 };
   return headerOf(1, lengthBytes, {
-    source: { ip: canonical(sourceIp), port: Number(sourcePort) },
-    destination: { ip: canonical(destinationIp), port: Number(destinationPort) },
+    source: { ip: canonicalIp(sourceIp), port: Number(sourcePort) },
+    destination: { ip: canonicalIp(destinationIp), port: Number(destinationPort) },
   });
 }
 
@@ -128,10 +129,5 @@ function isUnicast(ip: string): boolean {
 
 function ipText(bytes: Buffer): string {
   if (bytes.length === 4) return bytes.join(".");
-  return canonical(Array.from({ length: 8 }, (_, group) => bytes.readUInt16BE(2 * group).toString(16)).join(":"));
-}
-
-/** As the kernel would write it (RFC 5952). */
-function canonical(ip: string): string {
-  return isIPv6(ip) ? new SocketAddress({ address: ip, family: "ipv6" }).address : ip;
+  return canonicalIp(Array.from({ length: 8 }, (_, group) => bytes.readUInt16BE(2 * group).toString(16)).join(":"));
 }
