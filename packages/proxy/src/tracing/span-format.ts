@@ -38,8 +38,12 @@ export function compileSpanFormat(
 }
 
 function readsSecretHeader(text: string): boolean {
-  for (const [, argument] of text.matchAll(operatorArguments)) {
-    for (const [name] of argument!.toLowerCase().matchAll(headerNames)) if (secretHeaders.has(name)) return true;
-  }
+  for (const [, argument] of text.matchAll(operatorArguments)) if (namesSecretHeader(argument!)) return true;
+  return false;
+}
+
+/** Whether one of its words, in quotes or not, is a header of credentials. */
+export function namesSecretHeader(text: string): boolean {
+  for (const [name] of text.toLowerCase().matchAll(headerNames)) if (secretHeaders.has(name)) return true;
   return false;
 }

@@ -60,6 +60,8 @@ for (const [expression, expected] of [
   ["request.headers['authorization']", "redacted"],
   ['request.headers["Authorization"]', "redacted"],
   ["request.headers['cookie']", "unknown"],
+  ["request.headers.authorization", "redacted"],
+  ["request.headers.cookie", "unknown"],
   ["request.headers['authorization'].startsWith('Bearer ')", "true"],
   ["request.headers['authorization'] == 'Bearer secret' ? 'known' : 'unknown'", "known"],
 ] as const) {

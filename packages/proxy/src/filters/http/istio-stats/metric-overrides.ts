@@ -9,7 +9,7 @@ import type { Place, Problems } from "../../../fields/problems.ts";
 import { redactText } from "../../../format/redact-query.ts";
 import { ownText } from "../../../http/own-text.ts";
 import { alwaysRedacted } from "../../../tracing/redacted-names.ts";
-import { redacted, secretHeaders } from "../../../tracing/span-format.ts";
+import { namesSecretHeader, redacted } from "../../../tracing/span-format.ts";
 import type { DefinedType, MetricConfig, MetricDefinition, PluginConfig } from "./plugin-config.ts";
 import { peerAttributes } from "./peer-attributes.ts";
 
@@ -137,8 +137,7 @@ export class MetricOverrides {
     let id: number | undefined;
     if (compiled.ok) {
       id = this.#expressions.push(compiled.value) - 1;
-      const words = wordsOf(text);
-      if ([...words].some((word) => secretHeaders.has(word.toLowerCase()))) this.#openWords.set(id, words);
+      if (namesSecretHeader(text)) this.#openWords.set(id, wordsOf(text));
       if (![...compiled.attributes].every((name) => attributesOfLabelSet.has(name))) this.#ofRequest.push(id);
     } else {
       problems.warning(place, `${consequence}: the expression ${compiled.reason}`);
