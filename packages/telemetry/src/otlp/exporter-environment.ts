@@ -101,13 +101,27 @@ function pairs(text: string | undefined, name: string, problems: string[]): Reco
   return Object.fromEntries(found);
 }
 
+/** Of the connection or the message, not the sender's to choose (RFC 9113 §8.2.2, RFC 9110 §7.6.1). */
+const framingHeaders: ReadonlySet<string> = new Set([
+  "connection",
+  "content-length",
+  "http2-settings",
+  "keep-alive",
+  "proxy-connection",
+  "te",
+  "transfer-encoding",
+  "upgrade",
+]);
+
 function headersOf(text: string | undefined, problems: string[]): Record<string, string> {
   const name = "OTEL_EXPORTER_OTLP_HEADERS";
   const isSound = ([key, value]: [string, string]): boolean => {
     // RFC 9110 §5.1 and §5.5.
-    const sound = /^[!#$%&'*+.^_`|~0-9a-z-]+$/i.test(key) && /^[\t\x20-\x7e]*$/.test(value);
-    if (!sound) problems.push(`${name}: a member is no header`);
-    return sound;
+    const isHeader = /^[!#$%&'*+.^_`|~0-9a-z-]+$/i.test(key) && /^[\t\x20-\x7e]*$/.test(value);
+    const isFraming = framingHeaders.has(key.toLowerCase());
+    if (!isHeader) problems.push(`${name}: a member is no header`);
+    else if (isFraming) problems.push(`${name}: a member is a header of the connection`);
+    return isHeader && !isFraming;
   };
   const named = Object.entries(pairs(text, name, problems)).filter(isSound);
   return Object.fromEntries(named.map(([key, value]) => [key.toLowerCase(), value]));

@@ -114,6 +114,15 @@ const rows: readonly {
     ],
   },
   {
+    name: "headers that are not the sender's to choose",
+    environment: {
+      ...endpoint,
+      OTEL_EXPORTER_OTLP_HEADERS: "Connection=close,upgrade=h2c,transfer-encoding=chunked,content-length=3,good=1",
+    },
+    expected: { headers: { good: "1" } },
+    problems: Array.from({ length: 4 }, () => /HEADERS: a member is a header of the connection/),
+  },
+  {
     name: "a share that is none",
     environment: { ...endpoint, OTEL_TRACES_SAMPLER: "traceidratio", OTEL_TRACES_SAMPLER_ARG: "2" },
     expected: { sampler: { isParentBased: false, ratio: 1 } },
