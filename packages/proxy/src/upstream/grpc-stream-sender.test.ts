@@ -164,6 +164,26 @@ test("a service that reads nothing is given up; meanwhile the buffer is full and
   );
 });
 
+for (const [name, end, expected] of [
+  ["by the server counts what was just written as sent", () => undefined, [2, 0]],
+  ["by the connection counts it as dropped", ({ service }: Stage) => service.breakOff(), [0, 2]],
+] as const) {
+  test(`the end of a call that is finished, ${name}`, async (t) => {
+    const stage = await start(t);
+    const { exporter, arrived, sent, dropped } = stage;
+    for (const path of ["/a", "/b"]) exporter.add(entry(path));
+    await until(
+      () => arrived().length === 2,
+      () => "the batch",
+    );
+    const finished = exporter.finish();
+    // Before the service has read of the end.
+    end(stage);
+    await finished;
+    assert.deepEqual([sent.value, dropped.value], expected);
+  });
+}
+
 test("a cluster that is not there yet costs what came, and later batches arrive", async (t) => {
   const { exporter, cluster, slot, service, clock, dropped, arrived } = await start(t, {}, false);
   for (const path of ["/a", "/b"]) exporter.add(entry(path));

@@ -110,8 +110,16 @@ export class GrpcStreamSender {
       onOpen: () => this.#onOpen(),
       onMessage: () => undefined,
       onDrained: () => this.#onTaken(),
-      onEnd: (reason) => this.#fail(reason),
+      onEnd: (reason, status) => this.#onEnd(reason, status),
     });
+  }
+
+  #onEnd(reason: string, status: string | undefined): void {
+    // After `finish` it has read all, and says that it is well.
+    if (this.#onFinished !== undefined && status === "0") {
+      for (const { events } of this.#written.splice(0)) events.onOutcome("sent");
+    }
+    this.#fail(reason);
   }
 
   #onOpen(): void {
@@ -169,13 +177,9 @@ export class GrpcStreamSender {
     timers.disarm(this.#settleTimer);
     this.#notBeforeMs = turn.nowMs + backOffMs(waits, this.#failures, random);
     this.#failures += 1;
-    if (this.#onFinished !== undefined) {
-      for (const { events } of lost) events.onOutcome("sent");
-      this.#onFinished();
-      return;
-    }
     if (lost.length > 0) this.#trouble.begin("access logs are lost", { cluster: cluster.name, reason });
     for (const { events } of lost) events.onOutcome("failed");
     waiting?.events.onReady();
+    this.#onFinished?.();
   }
 }

@@ -28,6 +28,8 @@ const defaultGrpcStreamLimits: GrpcStreamLimits = {
 };
 
 export interface GrpcStreamEvents extends ByteStreamEvents {
+  /** `status`: the server's, with which it has ended the stream; undefined: it broke off, or did not come about. */
+  onEnd(reason: string, status?: string): void;
   /** What was written has left after `isOverHighWatermark` was true. */
   onDrained?(): void;
 }
@@ -123,10 +125,10 @@ export class GrpcStream implements ByteStream {
     this.#call?.close();
   }
 
-  #end(reason: string): void {
+  #end(reason: string, status?: string): void {
     if (this.#isClosed) return;
     this.close();
-    this.#options.events.onEnd(reason);
+    this.#options.events.onEnd(reason, status);
   }
 
   #ask(cluster: Cluster, host: Host, others: readonly Host[]): void {
@@ -149,7 +151,7 @@ export class GrpcStream implements ByteStream {
         },
         onDrained: () => events.onDrained?.(),
         onEnd: (end) => {
-          if (isOpen) return this.#end(reasonOf(end, host));
+          if (isOpen) return this.#end(reasonOf(end, host), end.kind === "status" ? end.status : undefined);
           cluster.stats.upstreamConnectFailures.increment();
           this.#failures.push(`${host.addressText}: ${wordsOf(end)}`);
           memory.host = host;
