@@ -17,7 +17,7 @@ export interface StatSinkSettings {
   readonly usesTagExtractedName: boolean;
   /** Before each name, its dot included. */
   readonly prefix: string;
-  /** 0 = as many as `maxRequestBytes` holds. */
+  /** 0 = as many as a request holds. */
   readonly maxPointsPerRequest: number;
   readonly envelope: (items: Buffer) => Buffer;
 }
@@ -29,9 +29,6 @@ export interface StatSinkStats {
   /** Times at which the collector still had a request of the last time. */
   readonly skipped: Counter;
 }
-
-/** Collectors take 4 MiB by gRPC where they are told nothing else. */
-const maxRequestBytes = 1024 * 1024;
 
 export class OpenTelemetrySink {
   readonly #settings: StatSinkSettings;
@@ -71,29 +68,17 @@ export class OpenTelemetrySink {
 
   async #flush(atMs: number): Promise<void> {
     const { maxPointsPerRequest } = this.#settings;
-    const { writer } = this.#points;
     const pauses = new Pauses();
-    writer.clear();
-    let points = 0;
-    for (const series of this.#metrics.allSeries()) {
-      if (!this.#points.write(series, atMs)) continue;
-      points += 1;
-      if (writer.length >= maxRequestBytes || points === maxPointsPerRequest) {
-        await this.#send(points);
-        points = 0;
-      }
-      await pauses.takeIfDue();
-    }
-    if (points > 0) await this.#send(points);
-    this.#points.lastMs = atMs;
+    await this.#points.tell(this.#metrics.allSeries(), atMs, (items, points) => this.#send(items, points), {
+      maxPoints: maxPointsPerRequest,
+      pause: () => pauses.takeIfDue(),
+    });
   }
 
-  async #send(points: number): Promise<void> {
-    const { writer } = this.#points;
-    const body = this.#settings.envelope(writer.written);
-    writer.clear();
+  async #send(items: Buffer, points: number): Promise<void> {
+    const { collector, envelope } = this.#settings;
     const { promise, resolve } = Promise.withResolvers<ExportResult>();
-    sendToCollector(this.#settings.collector, body, this.#dataPath, resolve);
+    sendToCollector(collector, envelope(items), this.#dataPath, resolve);
     const result = await promise;
     const lost = result.outcome === "sent" ? Math.min(points, result.rejectedItems) : points;
     this.#stats.sent.add(points - lost);

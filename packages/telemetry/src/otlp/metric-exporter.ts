@@ -6,11 +6,8 @@ import type { Counter } from "../metric.ts";
 import type { MetricRegistry } from "../metrics.ts";
 import { MetricPoints } from "./metric-points.ts";
 import { type MetricExportSettings, metricsEnvironment } from "./metrics-environment.ts";
-import { otlpEnvelope } from "./otlp-message.ts";
 import { OtlpSender } from "./otlp-sender.ts";
 
-/** Collectors take 4 MiB by gRPC where they are told nothing else. */
-const maxRequestBytes = 1024 * 1024;
 /** What the last values may hold up the end of the process; they are dropped then. */
 const closeMs = 1000;
 
@@ -35,15 +32,14 @@ export class MetricExporter {
   readonly #options: MetricExporterOptions;
   readonly #points: MetricPoints;
   readonly #sender: OtlpSender;
-  readonly #envelope: (items: Buffer) => Buffer;
   readonly #timer: NodeJS.Timeout;
   #flushing: Promise<void> | undefined;
 
   constructor(options: MetricExporterOptions) {
     const { settings, version } = options;
-    const { temporality, serviceName, resource, intervalMs } = settings;
+    const { temporality, intervalMs } = settings;
     this.#options = options;
-    this.#sender = new OtlpSender(settings);
+    this.#sender = new OtlpSender(settings, version);
     this.#points = new MetricPoints(
       {
         counters: temporality,
@@ -53,11 +49,6 @@ export class MetricExporter {
       },
       Date.now(),
     );
-    const own = { "service.name": serviceName, "service.version": version, "process.pid": `${process.pid}` };
-    this.#envelope = otlpEnvelope({
-      resource: Object.entries({ ...resource, ...own }),
-      scope: { name: "tulle", version },
-    });
     this.#timer = setInterval(() => void this.flush(), intervalMs).unref();
   }
 
@@ -72,30 +63,13 @@ export class MetricExporter {
   }
 
   async #flush(): Promise<void> {
-    const { metrics, refresh, settings } = this.#options;
+    const { metrics, refresh, settings, stats } = this.#options;
     refresh();
-    const atMs = Date.now();
     const endsAtMs = performance.now() + settings.exportTimeoutMs;
-    const { writer } = this.#points;
-    writer.clear();
-    let points = 0;
-    for (const series of metrics.allSeries()) {
-      if (!this.#points.write(series, atMs)) continue;
-      points += 1;
-      if (writer.length < maxRequestBytes) continue;
-      await this.#send(points, endsAtMs);
-      points = 0;
-    }
-    if (points > 0) await this.#send(points, endsAtMs);
-    this.#points.lastMs = atMs;
-  }
-
-  async #send(points: number, endsAtMs: number): Promise<void> {
-    const { sent, dropped } = this.#options.stats;
-    const body = this.#envelope(this.#points.writer.written);
-    this.#points.writer.clear();
-    const isTaken = performance.now() < endsAtMs && (await this.#sender.send(body));
-    (isTaken ? sent : dropped).add(points);
+    await this.#points.tell(metrics.allSeries(), Date.now(), async (items, points) => {
+      const isTaken = performance.now() < endsAtMs && (await this.#sender.send(items));
+      (isTaken ? stats.sent : stats.dropped).add(points);
+    });
   }
 
   /** Tells the last values, within a second. */

@@ -28,15 +28,6 @@ export interface MetricsEnvironment {
   readonly problems: readonly string[];
 }
 
-/** The same for a proxy, whose collector is reached without TLS; no file is read for it. */
-export function proxyMetricsEnvironment(environment: Environment): MetricsEnvironment {
-  const names = Object.keys(environment).filter((name) => !name.endsWith("_CERTIFICATE"));
-  const found = metricsEnvironment(Object.fromEntries(names.map((name) => [name, environment[name]])), "");
-  if (found.settings?.endpoint.protocol !== "https:") return found;
-  const problem = "OTEL_EXPORTER_OTLP_ENDPOINT is an https URL: proxies send metrics to http alone";
-  return { settings: undefined, problems: [...found.problems, problem] };
-}
-
 export function metricsEnvironment(environment: Environment, defaultServiceName: string): MetricsEnvironment {
   const problems: string[] = [];
   const exporter = exporterSettings(environment, "metrics", defaultServiceName, problems);
@@ -49,6 +40,15 @@ export function metricsEnvironment(environment: Environment, defaultServiceName:
     temporality: temporalityOf(environment, problems),
   };
   return { settings, problems };
+}
+
+/** The same for a proxy, whose collector is reached without TLS; no file is read for it. */
+export function proxyMetricsEnvironment(environment: Environment): MetricsEnvironment {
+  const names = Object.keys(environment).filter((name) => !name.endsWith("_CERTIFICATE"));
+  const found = metricsEnvironment(Object.fromEntries(names.map((name) => [name, environment[name]])), "");
+  if (found.settings?.endpoint.protocol !== "https:") return found;
+  const problem = "OTEL_EXPORTER_OTLP_ENDPOINT is an https URL: proxies send metrics to http alone";
+  return { settings: undefined, problems: [...found.problems, problem] };
 }
 
 function temporalityOf(environment: Environment, problems: string[]): Temporality {

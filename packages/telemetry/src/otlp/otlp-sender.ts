@@ -1,24 +1,33 @@
-// One request after another to a collector, by OTLP/HTTP or OTLP/gRPC (https://opentelemetry.io/docs/specs/otlp/). Both
+// What a process tells of itself, one request after another, to a collector by OTLP/HTTP or OTLP/gRPC (https://opentelemetry.io/docs/specs/otlp/). Both
 // libraries are loaded with the first request: whoever sends nothing pays nothing.
 import type { ClientHttp2Session } from "node:http2";
 import type { ExporterSettings } from "./exporter-environment.ts";
-import { otlpMethods } from "./otlp-message.ts";
+import { otlpEnvelope, otlpMethods } from "./otlp-message.ts";
 
 /** Of an answer nothing is needed but its status. */
 const maxResponseBytes = 64 * 1024;
 
 export class OtlpSender {
   readonly #settings: ExporterSettings;
+  readonly #envelope: (items: Buffer) => Buffer;
   readonly #closed = new AbortController();
   #session: ClientHttp2Session | undefined;
 
-  constructor(settings: ExporterSettings) {
+  /** `version`: the product's. */
+  constructor(settings: ExporterSettings, version: string) {
+    const { resource, serviceName } = settings;
     this.#settings = settings;
+    const own = { "service.name": serviceName, "service.version": version, "process.pid": `${process.pid}` };
+    this.#envelope = otlpEnvelope({
+      resource: Object.entries({ ...resource, ...own }),
+      scope: { name: "tulle", version },
+    });
   }
 
-  /** Whether the collector took it. There is no second try. */
-  async send(body: Buffer): Promise<boolean> {
+  /** Whether the collector took the items, which are copied at once. There is no second try. */
+  async send(items: Buffer): Promise<boolean> {
     if (this.#closed.signal.aborted) return false;
+    const body = this.#envelope(items);
     return this.#settings.protocol === "grpc" ? this.#sendGrpc(body) : this.#sendHttp(body);
   }
 

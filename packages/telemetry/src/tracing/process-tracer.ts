@@ -1,7 +1,7 @@
 // The spans of a server itself, such as the control plane: made by hand where its work begins and ends, kept up to a
 // bound, and sent off by OTLP. A collector that is away costs spans, which are counted, and nothing else.
 import { type Counter } from "../metric.ts";
-import { otlpEnvelope, writeAttribute, writeIntAttribute } from "../otlp/otlp-message.ts";
+import { writeAttribute, writeIntAttribute } from "../otlp/otlp-message.ts";
 import { ProtobufWriter } from "../otlp/protobuf-writer.ts";
 import { OtlpSender } from "../otlp/otlp-sender.ts";
 import { parseTraceParent, traceParentText } from "./trace-context.ts";
@@ -61,7 +61,6 @@ export class ProcessTracer {
   readonly #stats: TracerStats;
   readonly #limits: TracerLimits;
   readonly #sender: OtlpSender;
-  readonly #envelope: (items: Buffer) => Buffer;
   readonly #spans = new ProtobufWriter();
   #count = 0;
   #timer: NodeJS.Timeout | undefined;
@@ -71,12 +70,7 @@ export class ProcessTracer {
     this.#settings = settings;
     this.#stats = stats;
     this.#limits = limits;
-    this.#sender = new OtlpSender(settings);
-    const own = { "service.name": settings.serviceName, "service.version": version, "process.pid": `${process.pid}` };
-    this.#envelope = otlpEnvelope({
-      resource: Object.entries({ ...settings.resource, ...own }),
-      scope: { name: "tulle", version },
-    });
+    this.#sender = new OtlpSender(settings, version);
   }
 
   /** Undefined: this trace is not sampled. */
@@ -133,13 +127,12 @@ export class ProcessTracer {
     while (this.#sending !== undefined) await this.#sending;
     if (this.#count === 0) return;
     const count = this.#count;
-    const body = this.#envelope(this.#spans.written);
-    this.#spans.clear();
-    this.#count = 0;
-    this.#sending = this.#sender.send(body).then((isTaken) => {
+    this.#sending = this.#sender.send(this.#spans.written).then((isTaken) => {
       this.#sending = undefined;
       (isTaken ? this.#stats.sent : this.#stats.dropped).add(count);
     });
+    this.#spans.clear();
+    this.#count = 0;
     await this.#sending;
   }
 
