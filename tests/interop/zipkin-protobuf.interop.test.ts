@@ -2,7 +2,7 @@
 // library.
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { mkdtempSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import http from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
@@ -43,6 +43,7 @@ before(async () => {
   open.defer(() => app.close().closeAllConnections());
   const documentOf = (name: string) => () => bootstrap(name, (app.address() as AddressInfo).port, jaeger.ports.zipkin);
   const folder = mkdtempSync(path.join(tmpdir(), "tulle-zipkin-"));
+  open.defer(() => rmSync(folder, { recursive: true }));
   sides.set("tulle", await startOurs("", documentOf("tulle")));
   sides.set("envoy", await startEnvoy(folder, versions.length, documentOf("envoy")));
   for (const side of sides.values()) open.defer(() => side.stop());

@@ -1,45 +1,34 @@
 // How much each counter and gauge is moved by one event, beside a stock Envoy: connections that end from either side,
 // with and without a request, and requests that fail.
 import assert from "node:assert/strict";
+import http from "node:http";
 import http2 from "node:http2";
 import net from "node:net";
 import { EventEmitter, once } from "node:events";
 import { after, before, test } from "node:test";
 import { inTime, waitFor } from "../../../../tests/tools/processes.ts";
-import { extension, http2Options, loopback, router, staticCluster } from "../testing/envoy-json.ts";
+import { connectionManager, extension, http2Options, loopback, staticCluster } from "../testing/envoy-json.ts";
 import { type Side, type Sides, startSides } from "../testing/parity-pair.ts";
-import http from "node:http";
 
 const route = (prefix: string, action: object) => ({ match: { prefix }, route: action });
 
 function bootstrap(port: number, twoPort: number) {
-  const manager = {
-    "@type": extension("filters.network.http_connection_manager.v3.HttpConnectionManager"),
+  const routes = [
+    route("/two", { cluster: "two" }),
+    route("/dead", { cluster: "dead" }),
+    route("/timeout", { cluster: "app", timeout: "0.05s" }),
+    route("/retry", { cluster: "app", retry_policy: { retry_on: "5xx", num_retries: 2 } }),
+    route("/ws", { cluster: "app", upgrade_configs: [{ upgrade_type: "websocket" }] }),
+    route("/", { cluster: "app", timeout: "0s" }),
+  ];
+  const manager = connectionManager(routes, {
     stat_prefix: "web",
     upgrade_configs: [{ upgrade_type: "websocket", enabled: false }],
     normalize_path: true,
     path_with_escaped_slashes_action: "REJECT_REQUEST",
     common_http_protocol_options: { idle_timeout: "3600s" },
     delayed_close_timeout: "0.05s",
-    route_config: {
-      name: "web",
-      virtual_hosts: [
-        {
-          name: "all",
-          domains: ["*"],
-          routes: [
-            route("/two", { cluster: "two" }),
-            route("/dead", { cluster: "dead" }),
-            route("/timeout", { cluster: "app", timeout: "0.05s" }),
-            route("/retry", { cluster: "app", retry_policy: { retry_on: "5xx", num_retries: 2 } }),
-            route("/ws", { cluster: "app", upgrade_configs: [{ upgrade_type: "websocket" }] }),
-            route("/", { cluster: "app", timeout: "0s" }),
-          ],
-        },
-      ],
-    },
-    http_filters: [router],
-  };
+  });
   const tcp = (cluster: string) => ({
     name: "envoy.filters.network.tcp_proxy",
     typed_config: { "@type": extension("filters.network.tcp_proxy.v3.TcpProxy"), stat_prefix: cluster, cluster },

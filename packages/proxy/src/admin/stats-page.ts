@@ -66,11 +66,9 @@ function buckets({ bounds, bucketCounts }: Histogram, mode: "cumulative" | "disj
   });
 }
 
-function selected(
-  query: URLSearchParams,
-  { metrics }: AdminTargets,
-  accepts: NameFilter,
-): Generator<string, readonly NamedSeries[]> {
+type Selection = ReturnType<typeof sortedSeries>;
+
+function selected(query: URLSearchParams, { metrics }: AdminTargets, accepts: NameFilter): Selection {
   const usedOnly = query.has("usedonly");
   const type = parameter(query, "type") ?? "All";
   return sortedSeries(metrics.allSeries(), (series, name) => {
@@ -98,8 +96,6 @@ function valueText(metric: Metric, mode: BucketMode | undefined): string {
   return metric instanceof Text ? `"${metric.value}"` : String(metric.value);
 }
 
-type Selection = Generator<string, readonly NamedSeries[]>;
-
 const isText = ({ metric }: NamedSeries): boolean => metric instanceof Text;
 const isHistogram = ({ metric }: NamedSeries): boolean => metric instanceof Histogram;
 const isPlain = (series: NamedSeries): boolean => !isText(series) && !isHistogram(series);
@@ -120,11 +116,12 @@ function* statsJson(selection: Selection, mode: BucketMode | undefined): Generat
     yield `${separator}${JSON.stringify({ name, value: metric.value })}`;
     separator = ",";
   }
-  const hasHistograms = series.some(isHistogram);
-  if (hasHistograms) yield `${separator}{"histograms":`;
-  if (hasHistograms)
+  if (series.some(isHistogram)) {
+    yield `${separator}{"histograms":`;
     yield* mode === "cumulative" || mode === "disjoint" ? bucketsJson(series, mode) : quantilesJson(series);
-  yield hasHistograms ? "}]}" : "]}";
+    yield "}";
+  }
+  yield "]}";
 }
 
 function* eachHistogram(

@@ -181,13 +181,12 @@ run("nft", ["-f", "-"], rules);
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), "tulle-redirected-"));
 const bootstrap = (): string =>
   JSON.stringify({ admin: { address: at("127.0.0.1", 0) }, static_resources: { listeners, clusters } });
-const proxy =
-  process.argv[2] === "ours"
-    ? await startOurs(path.join(folder, "ours.log"), bootstrap)
-    : await startEnvoy(folder, listeners.length, bootstrap);
+const isOurs = process.argv[2] === "ours";
+const proxy = isOurs
+  ? await startOurs(path.join(folder, "ours.log"), bootstrap)
+  : await startEnvoy(folder, listeners.length, bootstrap);
 const server = await listenAtDestinations();
 const answers: Record<string, string> = {};
-const isOurs = process.argv[2] === "ours";
 for (const each of redirectedDials.filter(({ loopsAtEnvoy = false }) => isOurs || !loopsAtEnvoy))
   answers[each.name] = await dial(each);
 const counters = await countersOf(proxy, /^cluster\.(all|header|port)\.(original_dst|upstream_cx_none)/);
