@@ -1,5 +1,6 @@
-// What a process tells of itself, one request after another, to a collector by OTLP/HTTP or OTLP/gRPC (https://opentelemetry.io/docs/specs/otlp/). Both
-// libraries are loaded with the first request: whoever sends nothing pays nothing.
+// What a process tells of itself, one request after another, to a collector by OTLP/HTTP or OTLP/gRPC
+// (https://opentelemetry.io/docs/specs/otlp/). Both libraries are loaded with the first request: whoever sends nothing
+// pays nothing.
 import type { ClientHttp2Session } from "node:http2";
 import type { ExporterSettings } from "./exporter-environment.ts";
 import { otlpEnvelope, otlpMethods } from "./otlp-message.ts";
