@@ -107,6 +107,14 @@ for (const { name, bind, expected } of [
   });
 }
 
+test("source address, unspecified beside one of the other family: both are kept", () => {
+  const upstream_bind_config = {
+    source_address: { address: "0.0.0.0", port_value: 0 },
+    extra_source_addresses: [{ address: { address: "fd00::1", port_value: 0 } }],
+  };
+  assert.deepEqual(accepted(compile({ upstream_bind_config })).cluster.sourceAddresses, ["0.0.0.0", "fd00::1"]);
+});
+
 test("a source address that is none is refused, not found out by a request", () => {
   const upstream_bind_config = { source_address: { address: "localhost", port_value: 0 } };
   assert.match(problemsOf(compile({ upstream_bind_config })).join(), /source_address: malformed IP address: localhost/);
@@ -214,7 +222,7 @@ function healthCheck(more: object): object {
 
 const refused: readonly { readonly name: string; readonly json: object; readonly expected: readonly string[] }[] = [
   {
-    name: "a type that comes later",
+    name: "ORIGINAL_DST with a policy of another type",
     json: { type: "ORIGINAL_DST" },
     expected: ["lb_policy: only 'CLUSTER_PROVIDED' is allowed with cluster type 'ORIGINAL_DST'"],
   },

@@ -166,7 +166,8 @@ function sourceAddresses(
     const at = place.field("upstream_bind_config").field("source_address");
     problems.error(at, `malformed IP address: ${address}`);
   }
-  return used.filter((address) => address !== "0.0.0.0" && address !== "::");
+  // Beside others they stay: hosts of their family are not to get an address of the other one.
+  return used.every((address) => address === "0.0.0.0" || address === "::") ? [] : used;
 }
 
 /** Envoy: CircuitBreakers.Thresholds; routes of priority HIGH are refused, so that DEFAULT is the one that acts. */
