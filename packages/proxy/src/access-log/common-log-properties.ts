@@ -44,7 +44,8 @@ export function writeCommonProperties(writer: ProtobufWriter, field: number, inf
   writeText(writer, 26, streamIdOf(info));
   if (isIntermediate(info.accessLogType)) writer.bool(27, true);
   writeText(writer, 28, info.downstreamTransportFailureReason);
-  const [downstream, upstream] = [downstreamBytesOf(info), upstreamBytesOf(info)];
+  const downstream = downstreamBytesOf(info);
+  const upstream = upstreamBytesOf(info);
   writeUint(writer, 29, downstream.wireBytesSent);
   writeUint(writer, 30, downstream.wireBytesReceived);
   writeUint(writer, 31, upstream.wireBytesSent);

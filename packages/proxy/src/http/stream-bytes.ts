@@ -32,13 +32,3 @@ export function sumOfBytes(first: StreamBytes, second: StreamBytes): StreamBytes
     decompressedHeaderBytesReceived: first.decompressedHeaderBytesReceived + second.decompressedHeaderBytesReceived,
   };
 }
-
-/** Each field of HTTP/1.1 is counted with its colon and its line end, and without blanks (Envoy). */
-const fieldFramingBytes = 3;
-
-/** Of fields that have come behind a body; `entries` are names and values in turn. */
-export function fieldBytes(entries: readonly string[]): number {
-  let bytes = (entries.length / 2) * fieldFramingBytes;
-  for (const text of entries) bytes += text.length;
-  return bytes;
-}

@@ -202,13 +202,15 @@ export class StreamInfo {
 
   /** What the try at hand has taken on the wire, whose connection may serve another request now. */
   keepTryBytes(): void {
-    this.endedTriesBytes = this.upstreamBytes;
+    this.endedTriesBytes = sumOfBytes(this.endedTriesBytes, this.currentTryBytes);
     this.currentTryBytes = noStreamBytes;
   }
 
-  /** On the wire, of all tries together (as Envoy). */
+  /** On the wire, of all tries together (as Envoy); to be read at once. */
   get upstreamBytes(): StreamBytes {
-    return sumOfBytes(this.endedTriesBytes, this.currentTryBytes);
+    const { endedTriesBytes: ended, currentTryBytes: current } = this;
+    if (ended === noStreamBytes) return current;
+    return current === noStreamBytes ? ended : sumOfBytes(ended, current);
   }
 
   heardUpstream(part: "head" | "body", endStream: boolean, nowMs: number): void {

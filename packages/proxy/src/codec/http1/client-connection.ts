@@ -6,7 +6,7 @@ import type { DataPath } from "../../worker/data-path.ts";
 import type { UpstreamTlsInfo } from "../../tls/tls-info.ts";
 import type { HeaderMap } from "../../http/header-map.ts";
 import type { RequestHead } from "../../http/message.ts";
-import { fieldBytes } from "../../http/stream-bytes.ts";
+import { fieldLineBytes } from "../../http/headers-bytes.ts";
 import { readyEventOf } from "../../tls/ready-event.ts";
 import type { ClientCodec, ClientCodecOwner } from "../client-codec.ts";
 import type { RequestSender, ResponseReceiver, StreamResetReason } from "../stream-codec.ts";
@@ -306,7 +306,7 @@ export class Http1ClientConnection implements ClientCodec, RequestSender, BodySi
     if (receiver === undefined) return;
     this.#endResponse();
     if (trailers !== undefined && this.#settings.enableTrailers) {
-      this.bytes.trailerBytesReceived = fieldBytes(trailers.entries);
+      this.bytes.trailerBytesReceived = fieldLineBytes(trailers);
       receiver.onResponseTrailers(trailers);
     } else receiver.onResponseData(noBytes, true);
   }

@@ -1,5 +1,6 @@
 // The field lines of a head or of trailers, read strictly: what RFC 9112 §5 forbids is refused and never repaired.
 // Fields that belong to the connection go into a scratch record; the others are kept in order.
+import { fieldFramingBytes } from "../../http/headers-bytes.ts";
 import { hashStep, headerKinds, headerNameAt, tokenCodes } from "./header-names.ts";
 
 const carriageReturn = 13;
@@ -15,7 +16,7 @@ const controlCharacter = /[\0-\x08\x0a-\x1f\x7f]/g;
 export class HeadFields {
   entries: string[] = [];
   fieldCount = 0;
-  /** Of names and values, with what frames each; see `fieldBytes`. */
+  /** Of names and values, with what frames each. */
   bytes = 0;
   hostCount = 0;
   host = "";
@@ -84,7 +85,7 @@ export function readFields(
     while (valueEnd > valueStart && isBlank(text.charCodeAt(valueEnd - 1))) valueEnd -= 1;
     fields.fieldCount += 1;
     if (fields.fieldCount > maxFieldCount) return "http1.too_many_headers";
-    bytes += valueEnd - valueStart + nameEnd - position + 3;
+    bytes += nameEnd - position + valueEnd - valueStart + fieldFramingBytes;
     const value = text.slice(valueStart, valueEnd);
     if (name.kind === headerKinds.plain) fields.entries.push(name.text, value);
     else keepSpecialField(fields, name.kind, name.text, value);

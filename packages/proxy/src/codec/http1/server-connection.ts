@@ -4,7 +4,7 @@ import type { Socket } from "node:net";
 import type { DataPath } from "../../worker/data-path.ts";
 import type { HeaderMap } from "../../http/header-map.ts";
 import type { ResponseHead } from "../../http/message.ts";
-import { fieldBytes } from "../../http/stream-bytes.ts";
+import { fieldLineBytes } from "../../http/headers-bytes.ts";
 import type { ServerCodec, ServerCodecOwner } from "../server-codec.ts";
 import {
   HttpProtocolError,
@@ -242,7 +242,7 @@ export class Http1ServerConnection implements ServerCodec, ResponseSender, BodyS
     if (this.#state !== "body") return;
     this.#requestEnded();
     if (trailers !== undefined && this.#settings.enableTrailers) {
-      this.bytes.trailerBytesReceived = fieldBytes(trailers.entries);
+      this.bytes.trailerBytesReceived = fieldLineBytes(trailers);
       this.#receiver?.onRequestTrailers(trailers);
     } else this.#receiver?.onRequestData(noBytes, true);
   }
