@@ -118,9 +118,7 @@ export class HttpConnection implements DownstreamConnection, ServerCodecOwner {
     return this.#codec.protocol;
   }
 
-  /**
-   * Its configuration has been replaced, or its listener is going: no further requests on it.
-   */
+  /** Its configuration has been replaced, or its listener is going: no further requests on it. */
   drain(): void {
     if (!this.isDraining) this.config.stats.downstreamConnectionsDrained.increment();
     this.endWithNextAnswer();

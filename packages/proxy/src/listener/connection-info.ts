@@ -1,6 +1,7 @@
 // What is known about one downstream connection: made when it is accepted and shared by all streams on it
 // (Envoy: `ConnectionInfoProvider` and the connection's own `StreamInfo`).
 import type { Socket } from "node:net";
+import type { SocketEnd } from "@tulle/capture";
 import type { Destination } from "../http/destination.ts";
 import { unmappedIp } from "../http/canonical-ip.ts";
 import { ipPortText } from "../http/ip-port-text.ts";
@@ -14,11 +15,6 @@ import { nextConnectionId } from "../worker/connection-id.ts";
 export interface FirstWord {
   ofClient(): void;
   ofServer(chunk: Buffer): void;
-}
-
-interface ProxiedEnd {
-  readonly ip: string;
-  readonly port: number;
 }
 
 export class ConnectionInfo {
@@ -104,7 +100,7 @@ export class ConnectionInfo {
   }
 
   /** A proxy says whose connection it is, and where it was aimed (PROXY protocol). */
-  restoreProxied(source: ProxiedEnd, destination: ProxiedEnd): void {
+  restoreProxied(source: SocketEnd, destination: SocketEnd): void {
     this.remoteIp = source.ip;
     this.remotePort = source.port;
     this.remoteAddress = ipPortText(source.ip, source.port);

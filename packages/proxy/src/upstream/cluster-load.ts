@@ -1,6 +1,7 @@
 // What is under way to a cluster now, which its circuit breakers hold against their limits. Statistics report the same
 // numbers, but under a name that several clusters may share (`alt_stat_name`), and nobody's limit is another's affair.
-import type { Counter, Gauge } from "@tulle/telemetry";
+import type { Gauge } from "@tulle/telemetry";
+import type { ClusterStats } from "../cluster/cluster-stats.ts";
 
 export class ClusterLoad {
   requests = 0;
@@ -57,18 +58,8 @@ export function countConnection({ load, stats, circuitBreakers }: LoadedCluster,
   stats.connectionsOpen.value = load.connections >= circuitBreakers.maxConnections ? 1 : 0;
 }
 
-/** A cluster's counters of the connections that have ended. */
-interface EndedConnections {
-  readonly upstreamConnectionsDestroyed: Counter;
-  readonly upstreamConnectionsDestroyedLocal: Counter;
-  readonly upstreamConnectionsDestroyedRemote: Counter;
-  readonly upstreamConnectionsDestroyedActive: Counter;
-  readonly upstreamConnectionsDestroyedLocalActive: Counter;
-  readonly upstreamConnectionsDestroyedRemoteActive: Counter;
-}
-
 /** `byHost`: not by us; one that never came up is ended by its host, but for a time-out. `isActive`: in use then. */
-export function countEnd(stats: EndedConnections, byHost: boolean, isActive: boolean): void {
+export function countEnd(stats: ClusterStats, byHost: boolean, isActive: boolean): void {
   stats.upstreamConnectionsDestroyed.increment();
   (byHost ? stats.upstreamConnectionsDestroyedRemote : stats.upstreamConnectionsDestroyedLocal).increment();
   if (!isActive) return;

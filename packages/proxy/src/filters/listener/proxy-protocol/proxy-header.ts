@@ -1,18 +1,14 @@
 // The header that a proxy puts before a connection to say whose it is (HAProxy, "The PROXY protocol", 2.1 and 2.2):
 // version 1 is a line of text, version 2 is binary.
 import { isIPv4, isIPv6 } from "node:net";
+import type { SocketEnd } from "@tulle/capture";
 import { canonicalIp } from "../../../http/canonical-ip.ts";
-
-export interface ProxiedAddress {
-  readonly ip: string;
-  readonly port: number;
-}
 
 /** What stands before the connection's own bytes. */
 export interface ProxyHeader {
   readonly lengthBytes: number;
   /** Undefined where the proxy speaks for itself, or does not know: the connection's own addresses count. */
-  readonly addresses: { readonly source: ProxiedAddress; readonly destination: ProxiedAddress } | undefined;
+  readonly addresses: { readonly source: SocketEnd; readonly destination: SocketEnd } | undefined;
 }
 
 /**

@@ -51,7 +51,6 @@ export class TcpProxyConnection implements DownstreamConnection, TcpConnectionOw
   #wasReset = false;
   #wasDestroyed = false;
   #lastActivityMs = 0;
-  /** Of the last try. */
 
   constructor(settings: TcpProxySettings, options: DownstreamConnectionOptions) {
     const { dataPath, info } = options;
