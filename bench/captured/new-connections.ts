@@ -4,8 +4,8 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import http from "node:http";
 import { tmpdir } from "node:os";
 import path from "node:path";
+import { NetworkNamespace } from "../../tests/tools/network-namespace.ts";
 import { startProcess, waitFor } from "../../tests/tools/processes.ts";
-import { runCommand } from "../../tests/tools/run-command.ts";
 import { onCore } from "../measure/on-core.ts";
 import { readProcessUsage } from "../measure/process-usage.ts";
 
@@ -65,18 +65,15 @@ async function cpuOf(processId: number, host: string, port: number): Promise<num
 }
 
 const folder = await mkdtemp(path.join(tmpdir(), "tulle-bench-"));
-const [bootstrap, ruleFile] = [path.join(folder, "proxy.json"), path.join(folder, "rules.nft")];
+const bootstrap = path.join(folder, "proxy.json");
 await writeFile(
   bootstrap,
   JSON.stringify({ admin: { address: at("127.0.0.1", 15_000) }, static_resources: { listeners } }),
 );
-await writeFile(ruleFile, rules);
-for (const args of [
-  ["link", "set", "lo", "up"],
-  ["route", "add", "local", "10.96.0.0/16", "dev", "lo"],
-])
-  await runCommand("ip", args);
-await runCommand("nft", ["-f", ruleFile]);
+const network = NetworkNamespace.current();
+await network.mustRun("ip", "link", "set", "lo", "up");
+await network.mustRun("ip", "route", "add", "local", "10.96.0.0/16", "dev", "lo");
+await network.mustRun("nft", rules);
 const command =
   envoy === ""
     ? [process.execPath, cli, "proxy", "-c", bootstrap]

@@ -2,7 +2,7 @@
 // the sidecars: started as root, it lets unmodified programs of the one call the other, and prints what came of it as
 // JSON. The control plane's own stages say what the sidecars get, over Unix sockets.
 import assert from "node:assert/strict";
-import { mkdtemp, readlink, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { loadText, MemoryStore } from "@tulle/config";
@@ -10,16 +10,16 @@ import { buildEndpoints, buildSnapshot, parseNode, scope, TranslationCache } fro
 import { type AdsConnection, serveAds } from "@tulle/xds";
 import { testCertificate } from "../tools/certificates.ts";
 import { envoyPath } from "../tools/envoy-path.ts";
-import { type StartedProcess, startProcess, waitFor } from "../tools/processes.ts";
-import { lastLines, runCommand } from "../tools/run-command.ts";
-import { sdsCluster, serveSecrets, TestAuthority, workloadSecrets } from "../tools/workload-secrets.ts";
+import { NetworkNamespace } from "../tools/network-namespace.ts";
+import { startProcess, waitFor } from "../tools/processes.ts";
+import { resourcesFrom, serveSecrets, TestAuthority, workloadSecrets } from "../tools/workload-secrets.ts";
 import { capturedCalls, type CapturedOutcome, strictCalls } from "./captured-calls.ts";
 
 interface Pod {
   readonly name: string;
   readonly proxy: string;
   readonly ips: readonly string[];
-  readonly holder: StartedProcess;
+  readonly network: NetworkNamespace;
 }
 
 /** What a sidecar's own connections are known by. */
@@ -86,47 +86,26 @@ const types = ["CDS", "EDS", "LDS", "RDS"] as const;
 const cli = path.resolve(import.meta.dirname, "../../packages/cli/src/main.ts");
 const app = new URL("./captured-app.ts", import.meta.url).pathname;
 
-const within = ({ pid }: StartedProcess): readonly string[] => [`--net=/proc/${pid}/ns/net`, "--"];
-
-async function mustRun(command: string, args: readonly string[]): Promise<void> {
-  const result = await runCommand(command, args);
-  assert.equal(result.code, 0, `${command} ${args.join(" ")}: ${lastLines(result)}`);
-}
-
-async function newNetwork(): Promise<StartedProcess> {
-  const own = await readlink("/proc/self/ns/net");
-  const holder = await startProcess("unshare", ["--net", "--", "sleep", "300"]);
-  await waitFor(async () => (await readlink(`/proc/${holder.pid}/ns/net`)) !== own, { what: "another network" });
-  return holder;
-}
-
 /** Nothing but capture knows where a Service's address is: the way there leads to the other pod, which has it not. */
 async function connectPods(client: Pod, server: Pod): Promise<void> {
-  const peers = ["peer", "name", "eth", "netns", String(server.holder.pid)];
-  await mustRun("ip", ["link", "add", "eth", "netns", String(client.holder.pid), "type", "veth", ...peers]);
+  await client.network.connect(server.network, "eth");
   for (const [pod, other] of [
     [client, server],
     [server, client],
   ] as const) {
-    const ip = (...args: readonly string[]): Promise<void> =>
-      mustRun("nsenter", [...within(pod.holder), "ip", ...args]);
-    await ip("link", "set", "lo", "up");
+    const ip = (...args: readonly string[]): Promise<string> => pod.network.mustRun("ip", ...args);
     for (const each of pod.ips) {
       const length = each.includes(":") ? 64 : 24;
       await ip("address", "add", `${each}/${length}`, "dev", "eth", ...(length === 64 ? ["nodad"] : []));
     }
     await ip("-6", "address", "add", "::6/128", "dev", "lo", "preferred_lft", "0");
-    await ip("link", "set", "eth", "up");
     await ip("route", "add", "default", "via", other.ips[0]!);
     await ip("-6", "route", "add", "default", "via", other.ips[1]!);
-    await mustRun("nsenter", [...within(pod.holder), "nft", rules]);
+    await pod.network.mustRun("nft", rules);
   }
 }
 
 function bootstrapOf({ name, ips }: Pod, xdsPath: string, sdsPath: string): unknown {
-  const source = { ads: {}, resource_api_version: "V3", initial_fetch_timeout: "0s" };
-  const secrets = sdsCluster(sdsPath) as { readonly load_assignment: object };
-  const endpoints = [{ lb_endpoints: [{ endpoint: { address: { pipe: { path: xdsPath } } } }] }];
   return {
     node: {
       id: `sidecar~${ips[0]}~${name}.shop~shop.svc.cluster.local`,
@@ -139,19 +118,7 @@ function bootstrapOf({ name, ips }: Pod, xdsPath: string, sdsPath: string): unkn
       },
     },
     admin: { address: { socket_address: { address: "127.0.0.1", port_value: 15_000 } } },
-    dynamic_resources: {
-      ads_config: {
-        api_type: "GRPC",
-        transport_api_version: "V3",
-        set_node_on_first_message_only: true,
-        grpc_services: [{ envoy_grpc: { cluster_name: "xds-grpc" } }],
-      },
-      cds_config: source,
-      lds_config: source,
-    },
-    static_resources: {
-      clusters: [secrets, { ...secrets, name: "xds-grpc", load_assignment: { cluster_name: "xds-grpc", endpoints } }],
-    },
+    ...resourcesFrom(xdsPath, sdsPath),
   };
 }
 
@@ -163,7 +130,7 @@ const newPod = async (name: string, proxy: string, ips: readonly string[]): Prom
   name,
   proxy,
   ips,
-  holder: open.use(await newNetwork()),
+  network: open.use(await NetworkNamespace.create()),
 });
 const client = await newPod("client", clientProxy, ["10.88.0.1", "fd88::1"]);
 const server = await newPod("server", serverProxy, ["10.88.0.2", "fd88::2", "10.88.0.9"]);
@@ -207,8 +174,8 @@ const ads = await serveAds({
 open.defer(() => ads.close());
 
 const { key, certificate } = await testCertificate({ names: ["DNS:secure.test"] });
-const inServer = [...within(server.holder), process.execPath, app, key, certificate];
-await open.use(await startProcess("nsenter", inServer, { name: "the application" })).waitForOutput(/^listens$/m);
+const [enter, ...inServer] = [...server.network.enter, process.execPath, app, key, certificate];
+await open.use(await startProcess(enter, inServer, { name: "the application" })).waitForOutput(/^listens$/m);
 
 for (const pod of [client, server]) {
   const sdsPath = path.join(folder, `${pod.name}.sock`);
@@ -220,11 +187,13 @@ for (const pod of [client, server]) {
     pod.proxy === "tulle"
       ? [process.execPath, cli, "proxy", "-c", bootstrap, "-l", "warning"]
       : [await envoyPath(), "-c", bootstrap, "--disable-hot-restart", "--concurrency", "1", "-l", "warning"];
-  const command = [...within(pod.holder), "setpriv", `--regid=${proxyGroup}`, "--clear-groups", ...program];
+  const asProxy = ["setpriv", `--regid=${proxyGroup}`, "--clear-groups"];
+  const [command = "", ...args] = [...pod.network.enter, ...asProxy, ...program];
   const env = { TULLE_PEER_METADATA: `of ${pod.name}` };
-  const started = open.use(await startProcess("nsenter", command, { name: `${pod.proxy} of ${pod.name}`, env }));
-  const ready = [...within(pod.holder), "curl", "-fs", "http://127.0.0.1:15000/ready"];
-  await waitFor(async () => (await runCommand("nsenter", ready)).code === 0, {
+  const started = open.use(await startProcess(command, args, { name: `${pod.proxy} of ${pod.name}`, env }));
+  const isReady = async (): Promise<boolean> =>
+    (await pod.network.run("curl", "-fs", "http://127.0.0.1:15000/ready")).code === 0;
+  await waitFor(isReady, {
     what: `the proxy of ${pod.name}`,
     details: () => JSON.stringify(ads.connections.flatMap((each) => [...each.status().entries()])) + started.output(),
   });
@@ -232,7 +201,7 @@ for (const pod of [client, server]) {
 
 /** Standard output, or how it failed. */
 async function call(command: string): Promise<string> {
-  const result = await runCommand("nsenter", [...within(client.holder), "sh", "-c", command]);
+  const result = await client.network.run("sh", "-c", command);
   return result.code === 0 ? result.stdout.trim() : "failed";
 }
 async function outcomesOf(calls: typeof capturedCalls): Promise<CapturedOutcome> {

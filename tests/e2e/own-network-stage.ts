@@ -2,13 +2,12 @@
 // `unshare --net`, it lets a foreign program try everything and prints what came of it as JSON. All that it makes ends
 // with it.
 import assert from "node:assert/strict";
-import { readlink } from "node:fs/promises";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import path from "node:path";
 import { envoyPath } from "../tools/envoy-path.ts";
-import { startProcess, waitFor, type StartedProcess } from "../tools/processes.ts";
-import { lastLines, runCommand } from "../tools/run-command.ts";
+import { NetworkNamespace } from "../tools/network-namespace.ts";
+import { startProcess, waitFor } from "../tools/processes.ts";
 import type { Knowledge, Outcomes } from "./foreign-user-program.ts";
 import { httpRequest, type ShopInstance } from "./shop-instance.ts";
 import { gatherKnowledge, nobody, startStrictShop } from "./strict-shop.ts";
@@ -33,13 +32,7 @@ const program = path.join(import.meta.dirname, "foreign-user-program.ts");
 /** A caller, two that are called and a gateway have every kind of address. */
 const without = ["productpage.yaml"];
 
-async function mustRun(command: string, ...args: readonly string[]): Promise<string> {
-  // Who became root by `su` may have no folders for the system's programs on PATH.
-  const env = { ...process.env, PATH: `${process.env["PATH"]}:/usr/sbin:/sbin` };
-  const result = await runCommand(command, args, { env });
-  assert.equal(result.code, 0, `${command} ${args.join(" ")}: ${lastLines(result)}`);
-  return result.stdout;
-}
+const home = NetworkNamespace.current();
 
 /** Every address of the shop where something may listen: pods, their applications, the control plane. */
 async function portsOf(shop: ShopInstance, knowledge: Knowledge): Promise<readonly string[]> {
@@ -67,35 +60,32 @@ async function outcomesOf(command: readonly string[], knowledge: Knowledge): Pro
   return JSON.parse(line) as Outcomes;
 }
 
-/** The process's network has a cable to this one, and sends there what it has for any address, loopback included. */
-async function connectNetworks(holder: StartedProcess): Promise<void> {
-  const own = await readlink("/proc/self/ns/net");
-  await waitFor(async () => (await readlink(`/proc/${holder.pid}/ns/net`)) !== own, { what: "another network" });
-  const there = ["nsenter", `--net=/proc/${holder.pid}/ns/net`, "--"];
-  const inThere = (...args: readonly string[]): Promise<string> => mustRun(there[0]!, ...there.slice(1), ...args);
-  await mustRun("ip", "link", "add", "cable", "type", "veth", "peer", "name", "cable", "netns", String(holder.pid));
-  await mustRun("ip", "address", "add", `${meshAddress}/24`, "dev", "cable");
-  await mustRun("ip", "link", "set", "cable", "up");
-  await inThere("ip", "address", "add", `${foreignAddress}/24`, "dev", "cable");
-  await inThere("ip", "link", "set", "cable", "up");
-  await inThere("ip", "route", "add", "default", "via", meshAddress);
-  await inThere("sh", "-c", "echo 1 > /proc/sys/net/ipv4/conf/cable/route_localnet");
-  await inThere("ip", "route", "add", "127.0.0.0/8", "via", meshAddress, "src", foreignAddress);
+/** With a cable to this one; it sends here what it has for any address, loopback included. */
+async function foreignNetwork(): Promise<NetworkNamespace> {
+  const there = await NetworkNamespace.create();
+  await home.connect(there, "cable");
+  await home.mustRun("ip", "address", "add", `${meshAddress}/24`, "dev", "cable");
+  await there.mustRun("ip", "address", "flush", "dev", "lo");
+  await there.mustRun("ip", "address", "add", `${foreignAddress}/24`, "dev", "cable");
+  await there.mustRun("ip", "route", "add", "default", "via", meshAddress);
+  await there.mustRun("sh", "-c", "echo 1 > /proc/sys/net/ipv4/conf/cable/route_localnet");
+  await there.mustRun("ip", "route", "add", "127.0.0.0/8", "via", meshAddress, "src", foreignAddress);
+  assert.match(await there.mustRun("ip", "route", "get", "127.0.0.1"), new RegExp(`via ${meshAddress} dev cable`));
+  return there;
 }
 
 /** The foreign program is in a network of its own, with a way here. */
 async function tryFromAnotherNetwork(): Promise<StageResult> {
   await using shop = await startStrictShop({ without });
-  const holder = await startProcess("unshare", ["--net", "--", "sleep", "300"]);
+  using there = await foreignNetwork();
   const witness = createServer((_request, response) => response.end("here"));
   try {
-    await connectNetworks(holder);
     await new Promise<void>((resolve) => {
       witness.listen(0, meshAddress, resolve);
     });
     const knowledge = await knowledgeOf(shop);
     const here = (at: string): string => at.replace(/^.*:/, `${meshAddress}:`);
-    const outcomes = await outcomesOf(["nsenter", `--net=/proc/${holder.pid}/ns/net`, "--"], {
+    const outcomes = await outcomesOf(there.enter, {
       ...knowledge,
       xdsAddresses: [...knowledge.xdsAddresses, ...knowledge.xdsAddresses.map(here)],
       workloads: [...knowledge.workloads, ...knowledge.workloads.map(here)],
@@ -107,7 +97,6 @@ async function tryFromAnotherNetwork(): Promise<StageResult> {
     return { outcomes, tables: ["", ""], squatted: {} };
   } finally {
     witness.close();
-    await holder.stop();
   }
 }
 
@@ -135,7 +124,7 @@ async function tryToAnswer(controlPlane: string): Promise<Outcomes> {
     elsewhere: await ask("127.0.0.1", "elsewhere"),
     mesh: await ask(inMesh, "mesh"),
   };
-  await mustRun("sysctl", "-w", "net.ipv4.tcp_syncookies=2");
+  await home.mustRun("sysctl", "-w", "net.ipv4.tcp_syncookies=2");
   outcomes["elsewhere by cookies"] = await ask("127.0.0.1", "elsewhere-by-cookies");
   outcomes["mesh by cookies"] = await ask(inMesh, "mesh-by-cookies");
   return outcomes;
@@ -147,17 +136,17 @@ async function tryOwnUserOnly(): Promise<StageResult> {
   await using shop = await startStrictShop({ args: ["--own-user-only", "--proxy", "envoy"], env, without });
   const knowledge = await knowledgeOf(shop);
   const outcomes = await outcomesOf([], { ...knowledge, ports: [...knowledge.ports, `127.0.0.1:${shop.port}`] });
-  const during = await mustRun("nft", "list", "ruleset");
+  const during = await home.mustRun("nft", "list", "ruleset");
   const squatted = await tryToAnswer(knowledge.xdsAddresses[0]!.replace(/:\d+$/, ""));
   // Nobody is asked to clean up.
   shop.up.kill("SIGKILL");
-  const tables = async (): Promise<string> => (await mustRun("nft", "list", "tables")).trim();
+  const tables = async (): Promise<string> => (await home.mustRun("nft", "list", "tables")).trim();
   const afterwards = await waitFor(async () => (await tables()) === "" && "none", { what: "the table to go" });
   return { outcomes, tables: [during, afterwards], squatted };
 }
 
 const stages = { "another-network": tryFromAnotherNetwork, "own-user-only": tryOwnUserOnly };
 
-await mustRun("ip", "link", "set", "lo", "up");
+await home.mustRun("ip", "link", "set", "lo", "up");
 const result = await stages[process.argv[2] as keyof typeof stages]();
 process.stdout.write(`${JSON.stringify(result)}\n`);

@@ -4,25 +4,12 @@
 import assert from "node:assert/strict";
 import path from "node:path";
 import { test } from "node:test";
-import { debianTool } from "../tools/debian-tool.ts";
-import { startProcess } from "../tools/processes.ts";
-import { runCommand } from "../tools/run-command.ts";
-import { ToolUnavailable } from "../tools/tool-unavailable.ts";
+import { playInOwnNetwork } from "../tools/own-network.ts";
 import type { StageResult } from "./own-network-stage.ts";
 import { assertRefused } from "./strict-shop.ts";
 
-async function play(stage: string): Promise<StageResult> {
-  await debianTool("iproute2");
-  await debianTool("nftables");
-  if ((await runCommand("unshare", ["--net", "--", "true"])).code !== 0) {
-    throw new ToolUnavailable("a network namespace", "it takes root to make one; run this test as root");
-  }
-  const program = path.join(import.meta.dirname, "own-network-stage.ts");
-  const command = ["--net", "--", process.execPath, program, stage];
-  await using started = await startProcess("unshare", command, { name: `the stage ${stage}`, group: true });
-  const [line] = await started.waitForOutput(/^\{"outcomes".*\}$/m, { timeoutMs: 150_000 });
-  await started.exited;
-  return JSON.parse(line) as StageResult;
+function play(stage: string): Promise<StageResult> {
+  return playInOwnNetwork(path.join(import.meta.dirname, "own-network-stage.ts"), [stage]);
 }
 
 /** What answers, and what is left when that is taken out. */

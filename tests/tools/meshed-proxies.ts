@@ -13,7 +13,7 @@ import { buildEndpoints, buildSnapshot, parseNode, scope, TranslationCache } fro
 import { type AdsConnection, type RunningAdsServer, serveAds } from "@tulle/xds";
 import { envoyPath } from "./envoy-path.ts";
 import { freeAddressBlock, type StartedProcess, startProcess, waitFor } from "./processes.ts";
-import { sdsCluster, serveSecrets, TestAuthority, workloadSecrets } from "./workload-secrets.ts";
+import { resourcesFrom, serveSecrets, TestAuthority, workloadSecrets } from "./workload-secrets.ts";
 
 export type ProxyKind = "tulle" | "envoy";
 
@@ -315,9 +315,6 @@ function bootstrapOf(
   xdsPath: string,
   sdsPath: string,
 ): unknown {
-  const source = { ads: {}, resource_api_version: "V3", initial_fetch_timeout: "0s" };
-  const secrets = sdsCluster(sdsPath) as { readonly load_assignment: object };
-  const endpoint = { address: { pipe: { path: xdsPath } } };
   return {
     node: {
       id: `${isGateway === true ? "router" : "sidecar"}~${address}~${name}.${namespace}~${namespace}.svc.cluster.local`,
@@ -331,26 +328,7 @@ function bootstrapOf(
     },
     admin: { address: { socket_address: { address, port_value: adminPort } } },
     cluster_manager: { upstream_bind_config: { source_address: { address, port_value: 0 } } },
-    dynamic_resources: {
-      ads_config: {
-        api_type: "GRPC",
-        transport_api_version: "V3",
-        set_node_on_first_message_only: true,
-        grpc_services: [{ envoy_grpc: { cluster_name: "xds-grpc" } }],
-      },
-      cds_config: source,
-      lds_config: source,
-    },
-    static_resources: {
-      clusters: [
-        secrets,
-        {
-          ...secrets,
-          name: "xds-grpc",
-          load_assignment: { cluster_name: "xds-grpc", endpoints: [{ lb_endpoints: [{ endpoint }] }] },
-        },
-      ],
-    },
+    ...resourcesFrom(xdsPath, sdsPath),
     layered_runtime: { layers: [{ name: "mesh", static_layer: runtimeOfEnvoy }] },
   };
 }

@@ -15,12 +15,13 @@ interface ThreadCalls {
 let calls: ThreadCalls | undefined;
 
 function threadCalls(): ThreadCalls {
+  if (calls !== undefined) return calls;
   const definitions = {
     unshare: { arguments: ["i32"], return: "i32" },
     setns: { arguments: ["i32", "i32"], return: "i32" },
   } as const;
   const { functions } = process.getBuiltinModule("node:ffi").dlopen(null, definitions);
-  return (calls ??= functions as unknown as ThreadCalls);
+  return (calls = functions as unknown as ThreadCalls);
 }
 
 const ownNetwork = "/proc/thread-self/ns/net";
@@ -48,6 +49,11 @@ export class NetworkNamespace implements Disposable {
       threadCalls().setns(home, newNetwork);
       closeSync(home);
     }
+  }
+
+  /** The network that this process is in. */
+  static current(): NetworkNamespace {
+    return new NetworkNamespace(openSync(ownNetwork, "r"));
   }
 
   /** What the call makes without waiting, sockets and processes, is in this network. */

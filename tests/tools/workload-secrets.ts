@@ -1,5 +1,5 @@
-// Certificates of a mesh that is there for a test: an authority, what it issues, and an SDS server that hands it to a
-// proxy on a Unix socket, as the agent does.
+// Certificates of a mesh that is there for a test: an authority, what it issues, an SDS server that hands it to a proxy
+// on a Unix socket, as the agent does, and the fields of a bootstrap by which the proxy asks there.
 import assert from "node:assert/strict";
 import { create } from "@bufbuild/protobuf";
 import type { AuthorityMaterial } from "@tulle/identity";
@@ -100,9 +100,31 @@ export function serveSecrets(
 
 /** The static cluster `sds-grpc` of a bootstrap. */
 export function sdsCluster(socketPath: string): unknown {
+  return socketCluster("sds-grpc", socketPath);
+}
+
+/** Fields of a bootstrap whose clusters and listeners come from one Unix socket, and whose secrets from another. */
+export function resourcesFrom(xdsPath: string, sdsPath: string): object {
+  const source = { ads: {}, resource_api_version: "V3", initial_fetch_timeout: "0s" };
+  return {
+    dynamic_resources: {
+      ads_config: {
+        api_type: "GRPC",
+        transport_api_version: "V3",
+        set_node_on_first_message_only: true,
+        grpc_services: [{ envoy_grpc: { cluster_name: "xds-grpc" } }],
+      },
+      cds_config: source,
+      lds_config: source,
+    },
+    static_resources: { clusters: [sdsCluster(sdsPath), socketCluster("xds-grpc", xdsPath)] },
+  };
+}
+
+function socketCluster(name: string, socketPath: string): object {
   const endpoint = { address: { pipe: { path: socketPath } } };
   return {
-    name: "sds-grpc",
+    name,
     type: "STATIC",
     typed_extension_protocol_options: {
       "envoy.extensions.upstreams.http.v3.HttpProtocolOptions": {
@@ -110,6 +132,6 @@ export function sdsCluster(socketPath: string): unknown {
         explicit_http_config: { http2_protocol_options: {} },
       },
     },
-    load_assignment: { cluster_name: "sds-grpc", endpoints: [{ lb_endpoints: [{ endpoint }] }] },
+    load_assignment: { cluster_name: name, endpoints: [{ lb_endpoints: [{ endpoint }] }] },
   };
 }

@@ -3,34 +3,19 @@
 // of the test's own.
 import assert from "node:assert/strict";
 import { before, test } from "node:test";
-import { debianTool } from "../../../../tests/tools/debian-tool.ts";
 import { envoyPath } from "../../../../tests/tools/envoy-path.ts";
-import { startProcess } from "../../../../tests/tools/processes.ts";
-import { runCommand } from "../../../../tests/tools/run-command.ts";
-import { ToolUnavailable } from "../../../../tests/tools/tool-unavailable.ts";
+import { playInOwnNetwork } from "../../../../tests/tools/own-network.ts";
 import { movedCounters } from "../testing/parity-pair.ts";
 import { redirectedDials, type RedirectedOutcome } from "../testing/redirected-dials.ts";
 
 const program = new URL("../testing/redirected-stage.ts", import.meta.url).pathname;
 
-async function outcomeOf(proxy: "ours" | "envoy"): Promise<RedirectedOutcome> {
-  const command = ["--net", "--", process.execPath, program, proxy];
-  await using stage = await startProcess("unshare", command, { name: `the stage of ${proxy}`, group: true });
-  const [line] = await stage.waitForOutput(/^\{.*\}$/m);
-  await stage.exited;
-  return JSON.parse(line) as RedirectedOutcome;
-}
-
 let ours: RedirectedOutcome;
 let envoys: RedirectedOutcome;
 
 before(async () => {
-  await debianTool("iproute2");
-  await debianTool("nftables");
   await envoyPath();
-  if ((await runCommand("unshare", ["--net", "--", "true"])).code !== 0) {
-    throw new ToolUnavailable("a network namespace", "it takes root to make one; run this test as root");
-  }
+  const outcomeOf = (proxy: string): Promise<RedirectedOutcome> => playInOwnNetwork(program, [proxy]);
   [ours, envoys] = await Promise.all([outcomeOf("ours"), outcomeOf("envoy")]);
 });
 

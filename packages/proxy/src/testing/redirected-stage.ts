@@ -1,10 +1,10 @@
 // Runs one proxy, ours or a stock Envoy, in a network namespace of its own: started by `unshare --net`, it lets the
 // kernel redirect connections to the proxy's listeners, and prints which of them answered each, as JSON.
-import { execFileSync } from "node:child_process";
 import fs from "node:fs";
 import http from "node:http";
 import os from "node:os";
 import path from "node:path";
+import { NetworkNamespace } from "../../../../tests/tools/network-namespace.ts";
 import { connectionManager, extension } from "./envoy-json.ts";
 import { countersOf, startEnvoy, startOurs } from "./parity-pair.ts";
 import { destinationPort, type RedirectedDial, redirectedDials, type RedirectedOutcome } from "./redirected-dials.ts";
@@ -175,9 +175,9 @@ function listenAtDestinations(): Promise<http.Server> {
   return new Promise((resolve) => server.listen(destinationPort, "::", () => resolve(server)));
 }
 
-const run = (program: string, args: readonly string[], input = ""): unknown => execFileSync(program, args, { input });
-for (const command of commands) run("ip", command.split(" "));
-run("nft", ["-f", "-"], rules);
+const network = NetworkNamespace.current();
+for (const command of commands) await network.mustRun("ip", ...command.split(" "));
+await network.mustRun("nft", rules);
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), "tulle-redirected-"));
 const bootstrap = (): string =>
   JSON.stringify({ admin: { address: at("127.0.0.1", 0) }, static_resources: { listeners, clusters } });

@@ -1,0 +1,20 @@
+// Runs a stage: a program of a test's own that has a network namespace to itself, with all that it makes there, and
+// prints what came of it as one line of JSON.
+import { debianTool } from "./debian-tool.ts";
+import { startProcess } from "./processes.ts";
+import { runCommand } from "./run-command.ts";
+import { ToolUnavailable } from "./tool-unavailable.ts";
+
+/** What the stage prints; all of it ends with the call. @throws {ToolUnavailable} for who is not root */
+export async function playInOwnNetwork<Outcome>(program: string, args: readonly string[]): Promise<Outcome> {
+  await debianTool("iproute2");
+  await debianTool("nftables");
+  if ((await runCommand("unshare", ["--net", "--", "true"])).code !== 0) {
+    throw new ToolUnavailable("a network namespace", "it takes root to make one; run this test as root");
+  }
+  const command = ["--net", "--", process.execPath, program, ...args];
+  await using stage = await startProcess("unshare", command, { name: `the stage ${args.join(" ")}`, group: true });
+  const [line] = await stage.waitForOutput(/^\{.*\}$/m, { timeoutMs: 150_000 });
+  await stage.exited;
+  return JSON.parse(line) as Outcome;
+}
