@@ -2,8 +2,7 @@
 // answers rubbish costs its own numbers and nothing else. Whoever else has the address is asked for nothing.
 import type { IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
-import { networkInterfaces } from "node:os";
-import { listeningSocket, takerOf } from "@tulle/capture";
+import { isOwnAddress, listeningSocket, takerOf } from "@tulle/capture";
 import { agentMetrics } from "../names/agent-metrics.ts";
 import type { AgentSockets } from "./agent-sockets.ts";
 
@@ -26,7 +25,7 @@ export async function readProxyMetrics(
   agents: Pick<AgentSockets, "stranger">,
 ): Promise<PodMetrics> {
   const host = { ip: address, port: agentMetrics.port };
-  const isOurs = isOfThisMachine(address);
+  const isOurs = isOwnAddress(address);
   const before = isOurs ? listeningSocket(host) : "unknown";
   const heldBy = (stranger: string): PodMetrics => ({ stranger: `${address}:${host.port} is held by ${stranger}` });
   const stranger = agents.stranger(address, before);
@@ -54,12 +53,6 @@ export async function readProxyMetrics(
   const metrics = await promise;
   sent.destroy();
   return metrics;
-}
-
-/** An interface has it, or it is one of loopback, of which an interface shows only the first. */
-function isOfThisMachine(address: string): boolean {
-  if (address.startsWith("127.")) return true;
-  return Object.values(networkInterfaces()).some((all) => all?.some((own) => own.address === address));
 }
 
 /** A line at a time: of a large page little is kept. */

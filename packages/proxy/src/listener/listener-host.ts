@@ -10,7 +10,7 @@ import type { ListenAddress, Listener } from "./listener.ts";
 import { ActiveListener } from "./active-listener.ts";
 import { ListenerAddresses } from "./listener-addresses.ts";
 import type { InheritedDescriptors } from "./inherited-descriptors.ts";
-import { reaches } from "./own-address.ts";
+import { reaches } from "./reaches.ts";
 import { OwnUserGate } from "../own-user/own-user-gate.ts";
 
 export interface ListenerHostOptions {

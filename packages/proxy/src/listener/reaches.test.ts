@@ -1,7 +1,7 @@
 // Which destinations lead back to a listener of the proxy, in whatever form they are written.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { reaches } from "./own-address.ts";
+import { reaches } from "./reaches.ts";
 
 const anyIpv4 = { ip: "0.0.0.0", port: 80 };
 const anyIpv6 = { ip: "::", port: 80 };

@@ -1,6 +1,6 @@
 // Whether a connection that this machine begins comes to a socket of this proxy.
 import { isIPv4, isIPv6 } from "node:net";
-import { networkInterfaces } from "node:os";
+import { isOwnAddress } from "@tulle/capture";
 import { unmappedIp } from "../http/canonical-ip.ts";
 import type { ListenAddress } from "./listener.ts";
 
@@ -15,10 +15,4 @@ export function reaches(ip: string, port: number, own: ListenAddress): boolean {
   if (own.ip === "0.0.0.0") return isIPv4(target) && isOwnAddress(target);
   if (own.ip === "::") return (isIPv6(target) || own.takesIpv4 === true) && isOwnAddress(target);
   return own.ip === target;
-}
-
-/** As its network namespace has them now. */
-function isOwnAddress(ip: string): boolean {
-  if (ip.startsWith("127.") || ip === "::1") return true;
-  return Object.values(networkInterfaces()).some((addresses) => addresses?.some(({ address }) => address === ip));
 }
