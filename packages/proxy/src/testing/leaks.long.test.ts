@@ -5,7 +5,7 @@ import net from "node:net";
 import { test, type TestContext } from "node:test";
 import tls from "node:tls";
 import { waitFor } from "../../../../tests/tools/processes.ts";
-import type { Holdings } from "./leak-program.ts";
+import type { Holdings } from "./proxy-program.ts";
 import { type ProxyProcess, startProxyProcess } from "./proxy-process.ts";
 import { testCertificate } from "../../../../tests/tools/certificates.ts";
 import { extension, loopback, router, staticCluster } from "./envoy-json.ts";

@@ -1,7 +1,7 @@
 // A whole proxy in a process of its own, as a test sees it: its ports, and what it holds.
 import { type ChildProcess, fork } from "node:child_process";
 import path from "node:path";
-import type { Holdings } from "./leak-program.ts";
+import type { Holdings } from "./proxy-program.ts";
 import type { Scope } from "./running-proxy.ts";
 
 export interface ProxyProcess<Name extends string = string> {
@@ -13,7 +13,7 @@ export interface ProxyProcess<Name extends string = string> {
 
 /** Ends with the test. */
 export async function startProxyProcess<Name extends string>(t: Scope, bootstrap: string): Promise<ProxyProcess<Name>> {
-  const child = fork(path.join(import.meta.dirname, "leak-program.ts"), { execArgv: ["--expose-gc"] });
+  const child = fork(path.join(import.meta.dirname, "proxy-program.ts"), { execArgv: ["--expose-gc"] });
   t.after(() => void child.kill("SIGKILL"));
   const ended = new Promise<never>((_resolve, reject) => {
     child.once("exit", (code) => reject(new Error(`the proxy ended with ${code}`)));

@@ -44,14 +44,9 @@ export class ShortAttributes {
     const expected = this.#inOrder[this.#position];
     const heads = expected?.key === key ? expected : this.#headsOf(key);
     this.#position += 1;
-    const head = heads.byLength[value.length];
+    const head = heads.byLength[value.length] ?? this.#newHead(heads, value.length);
     if (head !== undefined) {
       this.#text += head + value;
-      return;
-    }
-    const made = this.#newHead(heads, value.length);
-    if (made !== undefined) {
-      this.#text += made + value;
       return;
     }
     this.flush();

@@ -1,18 +1,17 @@
 // The same floods, and those that are seen in memory alone, against a proxy in a process of its own: its memory and its
 // CPU stay bounded, the flood is named, and an honest client beside it is served all the while.
 import assert from "node:assert/strict";
-import { fork } from "node:child_process";
 import { once } from "node:events";
 import { readFile } from "node:fs/promises";
 import http from "node:http";
 import http2 from "node:http2";
 import type { AddressInfo } from "node:net";
-import path from "node:path";
 import { test, type TestContext } from "node:test";
 import { waitFor } from "../../../../../tests/tools/processes.ts";
 import { extension, loopback, router, staticCluster } from "../../testing/envoy-json.ts";
 import { type Flood, http2Floods, requestFields } from "../../testing/http2-floods.ts";
 import { emptySettings, frame, Http2Peer, settingFrame } from "../../testing/http2-peer.ts";
+import { startProxyProcess } from "../../testing/proxy-process.ts";
 import { frameFlags, frameTypes } from "./frame.ts";
 
 const { endStream, endHeaders } = frameFlags;
@@ -102,7 +101,7 @@ function bootstrapOf(backEndPort: number): string {
   });
 }
 
-interface ProxyProcess {
+interface MeasuredProxy {
   readonly port: number;
   readonly counter: (name: string) => Promise<number>;
   /** At its highest, since it began. */
@@ -110,12 +109,8 @@ interface ProxyProcess {
   readonly cpuSeconds: () => Promise<number>;
 }
 
-async function startProxyProcess(t: TestContext): Promise<ProxyProcess> {
-  const program = path.join(import.meta.dirname, "../../testing/leak-program.ts");
-  const child = fork(program, { execArgv: ["--expose-gc"] });
-  t.after(() => child.kill("SIGKILL"));
-  child.send({ bootstrap: bootstrapOf(await backEnd(t)) });
-  const [{ ports, adminPort }] = (await once(child, "message")) as [{ ports: { http: number }; adminPort: number }];
+async function startMeasuredProxy(t: TestContext): Promise<MeasuredProxy> {
+  const { child, ports, adminPort } = await startProxyProcess<"http">(t, bootstrapOf(await backEnd(t)));
   const proc = (file: string): Promise<string> => readFile(`/proc/${child.pid}/${file}`, "utf8");
   return {
     port: ports.http,
@@ -171,7 +166,7 @@ const statNames: Readonly<Record<string, string>> = { headersOverflow: "header_o
 
 for (const each of floods) {
   test(`a proxy of its own holds: ${each.name}`, async (t) => {
-    const proxy = await startProxyProcess(t);
+    const proxy = await startMeasuredProxy(t);
     await askOnAndOn(proxy.port, AbortSignal.abort());
     const [bytesBefore, secondsBefore] = [await proxy.peakBytes(), await proxy.cpuSeconds()];
     const stop = new AbortController();

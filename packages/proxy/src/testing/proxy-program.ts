@@ -26,7 +26,7 @@ process.once("message", (first: { readonly bootstrap: string }) => {
 
 async function start(bootstrap: string): Promise<void> {
   const proxy = await runProxy({
-    bootstrap: parseBootstrap(bootstrap, "leaks"),
+    bootstrap: parseBootstrap(bootstrap, "-"),
     logging: new Logging({ level: "error", sink: (entry) => errors.push(entry) }),
     env: {},
   });
