@@ -120,6 +120,15 @@ test("a source address that is none is refused, not found out by a request", () 
   assert.match(problemsOf(compile({ upstream_bind_config })).join(), /source_address: malformed IP address: localhost/);
 });
 
+test("a second source address that is none is named by its place", () => {
+  const extra_source_addresses = [{ address: { address: "localhost", port_value: 0 } }];
+  const upstream_bind_config = { source_address: { address: "127.0.0.6", port_value: 0 }, extra_source_addresses };
+  assert.match(
+    problemsOf(compile({ upstream_bind_config })).join(),
+    /extra_source_addresses\[0\]\.address: malformed IP address: localhost/,
+  );
+});
+
 test("an EDS cluster names its endpoints, and keeps hosts whose address stays", () => {
   const { cluster, endpointsName } = accepted(
     compile({ type: "EDS", eds_cluster_config: { eds_config: ads, service_name: "e" } }),

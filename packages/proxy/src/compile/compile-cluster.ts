@@ -158,16 +158,19 @@ function sourceAddresses(
   problems: Problems,
 ): readonly string[] {
   const bind = message.upstreamBindConfig;
-  const own = [bind?.sourceAddress, ...(bind?.extraSourceAddresses ?? []).map(({ address }) => address)];
-  const given = own.flatMap((each) => each?.address || []);
-  const used = given.length > 0 ? given : [scope.defaultSourceAddress].filter((each) => each !== undefined);
-  for (const address of used) {
-    if (isIP(address) !== 0) continue;
-    const at = place.field("upstream_bind_config").field("source_address");
-    problems.error(at, `malformed IP address: ${address}`);
-  }
+  const at = place.field("upstream_bind_config");
+  const given: string[] = [];
+  const take = (address: string | undefined, where: Place): void => {
+    if (address === undefined || address === "") return;
+    given.push(address);
+    if (isIP(address) === 0) problems.error(where, `malformed IP address: ${address}`);
+  };
+  take(bind?.sourceAddress?.address, at.field("source_address"));
+  for (const [index, { address }] of (bind?.extraSourceAddresses ?? []).entries())
+    take(address?.address, at.field("extra_source_addresses", index).field("address"));
+  if (given.length === 0) take(scope.defaultSourceAddress, at.field("source_address"));
   // Beside others they stay: hosts of their family are not to get an address of the other one.
-  return used.every((address) => address === "0.0.0.0" || address === "::") ? [] : used;
+  return given.every((address) => address === "0.0.0.0" || address === "::") ? [] : given;
 }
 
 /** Envoy: CircuitBreakers.Thresholds; routes of priority HIGH are refused, so that DEFAULT is the one that acts. */
