@@ -89,6 +89,14 @@ test("a listener of the proxy's own is no destination: counted each time, told o
   assert.match(lines[0]!, /refused to connect to a listener of this proxy/);
 });
 
+test("a cluster that has left gets no more hosts, as nobody would take them from it", () => {
+  const { hosts, stats } = made();
+  const first = hosts.hostOf(aimedAt("10.0.0.1"))!;
+  hosts.stop();
+  assert.equal(hosts.hostOf(aimedAt("10.0.0.2")), undefined);
+  assert.deepEqual([first.active, hosts.hosts(), stats.membershipTotal.value], [false, [], 0]);
+});
+
 for (const written of ["[::1]:80", "[0:0:0:0:0:0:0:1]:80", "[0::0001]:80"]) {
   test(`a header's ${written} is ::1`, () => {
     const info = aimedAt("10.0.0.1");

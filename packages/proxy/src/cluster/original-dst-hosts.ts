@@ -43,6 +43,7 @@ export class OriginalDstHosts {
   readonly #entries = new Map<string, Entry>();
   #timer: unknown = undefined;
   #hasToldLoop = false;
+  #isStopped = false;
 
   constructor(options: OriginalDstHostsOptions) {
     this.#options = options;
@@ -52,8 +53,9 @@ export class OriginalDstHosts {
     return [...this.#entries.values()].map(({ host }) => host);
   }
 
-  /** Undefined where there is no destination, where it is this proxy, or where there are too many. */
+  /** Undefined where there is no destination, where it is this proxy, where there are too many, or after `stop`. */
   hostOf(info: DestinationFacts): Host | undefined {
+    if (this.#isStopped) return undefined;
     const destination = this.#destinationOf(info);
     if (destination === undefined) return undefined;
     let entry = this.#entries.get(destination.text);
@@ -74,6 +76,7 @@ export class OriginalDstHosts {
   }
 
   stop(): void {
+    this.#isStopped = true;
     this.#options.clock.clearTimer(this.#timer);
     for (const entry of this.#entries.values()) this.#drop(entry);
   }
