@@ -8,4 +8,4 @@ export * from "./rules/capture-plan.ts";
 export { captureRules, captureTable, tproxyMark } from "./rules/capture-rules.ts";
 export { applyRules, installCapture, installedRules, removeCapture } from "./rules/install-capture.ts";
 export * from "./rules/network-tools.ts";
-export { nameserversOf } from "./rules/resolvers.ts";
+export { nameserversIn } from "./dns/resolver-settings.ts";

@@ -1,7 +1,7 @@
 // resolv.conf as the C library reads it.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { readResolverSettings } from "./resolver-settings.ts";
+import { nameserversIn, readResolverSettings } from "./resolver-settings.ts";
 
 const defaults = { servers: ["127.0.0.1"], searchDomains: [], timeoutMs: 5000, attempts: 2 };
 
@@ -19,6 +19,7 @@ options ndots:5 timeout:1 attempts:3 edns0
     timeoutMs: 1000,
     attempts: 3,
   });
+  assert.deepEqual(nameserversIn(text), ["10.96.0.10", "fe80::1%eth0"]);
 });
 
 test("an empty file asks this machine", () => assert.deepEqual(readResolverSettings(""), defaults));
@@ -34,4 +35,5 @@ test("more than the C library takes is not taken", () => {
     timeoutMs: 30_000,
     attempts: 1,
   });
+  assert.equal(nameserversIn(servers).length, 4);
 });

@@ -1,4 +1,4 @@
-// /etc/resolv.conf, as far as a forwarder needs it (resolv.conf(5)).
+// /etc/resolv.conf, as far as a forwarder and the rules of capture need it (resolv.conf(5)).
 import { isIP } from "node:net";
 
 export interface ResolverSettings {
@@ -17,18 +17,29 @@ const defaultAttempts = 2;
 const maxTimeoutSeconds = 30;
 const maxAttempts = 5;
 
-export function readResolverSettings(text: string): ResolverSettings {
-  const servers: string[] = [];
-  let searchDomains: readonly string[] = [];
-  const options = new Map<string, number>();
-  for (const line of text.split("\n")) {
-    const [keyword = "", ...words] = line
+/** Addresses of all name servers, in order, with their zones (`fe80::1%eth0`). */
+export function nameserversIn(text: string): readonly string[] {
+  return linesOf(text).flatMap(([keyword, address = ""]) =>
+    keyword === "nameserver" && isIP(address.replace(/%.*$/, "")) !== 0 ? [address] : [],
+  );
+}
+
+/** Words of each line, without comments. */
+function linesOf(text: string): readonly (readonly string[])[] {
+  return text.split("\n").map((line) =>
+    line
       .replace(/[#;].*$/, "")
       .trim()
-      .split(/\s+/);
-    if (keyword === "nameserver" && words[0] !== undefined && isIP(words[0].replace(/%.*$/, "")) !== 0) {
-      if (servers.length < maxServers) servers.push(words[0]);
-    } else if (keyword === "search" || keyword === "domain") {
+      .split(/\s+/),
+  );
+}
+
+export function readResolverSettings(text: string): ResolverSettings {
+  const servers = nameserversIn(text).slice(0, maxServers);
+  let searchDomains: readonly string[] = [];
+  const options = new Map<string, number>();
+  for (const [keyword, ...words] of linesOf(text)) {
+    if (keyword === "search" || keyword === "domain") {
       // The last of them counts.
       searchDomains = words.map((domain) => domain.replace(/\.$/, "")).filter((domain) => domain !== "");
     } else if (keyword === "options") {

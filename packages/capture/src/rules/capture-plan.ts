@@ -1,6 +1,6 @@
 // Which connections of a pod or machine are led through its proxy: read from texts, as annotations and options have
 // them, into a plan of checked values. What is wrong is told of each text by its name, all at once.
-import type { IpRange } from "./ip-range.ts";
+import { parseIpRange, type IpRange } from "./ip-range.ts";
 import { parseInterfaces, parsePort, parsePorts, parseRanges, parseUserIds, WrongValue } from "./value-lists.ts";
 
 /** Every port but those, or those alone. */
@@ -62,6 +62,7 @@ export type CaptureSettings = { readonly [Name in keyof typeof defaults | "proxy
   /** "resolvers": the servers that `nameservers` lists; "all": whoever is asked at port 53. */
   readonly dns?: "resolvers" | "all" | undefined;
   readonly mode?: CaptureMode | undefined;
+  /** One with a zone (`fe80::1%eth0`) is left out: no rule can name it. */
   readonly nameservers?: readonly string[] | undefined;
 };
 
@@ -115,7 +116,8 @@ export function planCapture(settings: CaptureSettings): PlanResult {
   const dnsPort = read("dnsPort", parsePort);
   problems.push(...disagreements(plan));
   if (settings.dns !== undefined && dnsPort !== undefined) {
-    const servers = settings.dns === "all" ? "all" : parseRanges((settings.nameservers ?? []).join(","));
+    const { dns, nameservers = [] } = settings;
+    const servers = dns === "all" ? dns : nameservers.flatMap((address) => parseIpRange(address) ?? []);
     if (servers.length === 0) {
       problems.push({ setting: "dns", message: "finds no name server: no line `nameserver ADDRESS` in resolv.conf" });
     }

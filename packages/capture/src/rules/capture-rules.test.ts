@@ -78,7 +78,7 @@ test("every choice", () => {
     excludeInterfaces: "eth1",
     virtualInterfaces: "tap0,tap1",
     dns: "resolvers",
-    nameservers: ["10.96.0.10", "fd00::10", "127.0.0.53"],
+    nameservers: ["10.96.0.10", "fe80::1%eth0", "fd00::10", "127.0.0.53"],
   });
   const lines = rules.split("\n").filter((line) => !/^(add|delete)|^\s*(#|$)/.test(line));
   assert.equal(

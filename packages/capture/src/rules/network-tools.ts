@@ -33,7 +33,8 @@ function adviceFor(stderr: string): string {
   if (/No such file or directory|not supported|Protocol error/i.test(stderr)) {
     return (
       "This kernel lacks a part that capture needs. It takes Linux 5.2 or newer with nf_tables, nft_chain_nat, " +
-      "nft_redir, nft_ct and nft_reject_inet; modprobe loads each, outside of containers."
+      "nft_redir, nft_ct and nft_reject_inet, TPROXY 5.9 or newer with nft_tproxy; modprobe loads each, outside of " +
+      "containers."
     );
   }
   return "";

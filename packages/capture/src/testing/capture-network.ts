@@ -7,7 +7,7 @@ import { debianTool } from "../../../../tests/tools/debian-tool.ts";
 import { NetworkNamespace } from "../../../../tests/tools/network-namespace.ts";
 import { inTime } from "../../../../tests/tools/processes.ts";
 import { runCommand } from "../../../../tests/tools/run-command.ts";
-import { redirectedFrom } from "./redirected-from.ts";
+import { originalDestination } from "../kernel.ts";
 
 /** Addresses at the cables: 10.77 and fd77 at the first, 10.78 and fd78 at the second; `far` is behind the world. */
 export const world = { ip: "10.77.0.1", ip6: "[fd77::1]", second: "10.78.0.1", far: "10.88.0.1", far6: "[fd88::1]" };
@@ -87,7 +87,7 @@ export class CaptureNetwork {
 
   /** Whoever asks is told the server's name and where the connection was going. */
   #listen(network: NetworkNamespace, port: number, name: string): Disposable {
-    const server = createServer((request, response) => response.end(`${name} ${redirectedFrom(request.socket)}`));
+    const server = createServer((request, response) => response.end(`${name} ${destinationOf(request.socket)}`));
     network.within(() => server.listen(port));
     server.unref();
     const closed = new DisposableStack();
@@ -191,6 +191,16 @@ export class OpenConnection implements Disposable {
   [Symbol.dispose](): void {
     this.#socket.on("error", () => undefined).destroy();
   }
+}
+
+/** `10.0.0.1:80`, `[fd00::1]:80`: where a connection was going; its own address where nothing redirected it. */
+function destinationOf(socket: Socket): string {
+  const { localAddress = "", localPort } = socket;
+  const descriptor = (socket as unknown as { readonly _handle: { readonly fd: number } })._handle.fd;
+  // In a network without rules that need it the kernel follows no connection.
+  const direct = { ip: localAddress.replace("::ffff:", ""), port: localPort };
+  const { ip, port } = originalDestination(descriptor, localAddress) ?? direct;
+  return ip.includes(":") ? `[${ip}]:${port}` : `${ip}:${port}`;
 }
 
 async function curl(network: NetworkNamespace, at: string, who: Who, args: readonly string[]): Promise<string> {

@@ -39,6 +39,11 @@ export function wholeNumber(minimum: number, maximum = Number.MAX_SAFE_INTEGER):
   };
 }
 
+/** `exclude-inbound-ports`: the long option of a setting, whose values commander keeps as `excludeInboundPorts`. */
+export function optionName(setting: string): string {
+  return setting.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+}
+
 const unitMs: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 3_600_000 };
 
 /** `--workload-cert-ttl`, in milliseconds. An agent needs time to renew before the end. */

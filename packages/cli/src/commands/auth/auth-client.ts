@@ -13,7 +13,7 @@ import {
 import type { Client, ClientSettings } from "@tulle/authorization-server";
 import { CommandFailure, exitCodes } from "../../command/command-failure.ts";
 import type { CommandContext, OutputOption } from "../../command/command-module.ts";
-import { addExamples, addOutputOption } from "../../command/command-options.ts";
+import { addExamples, addOutputOption, optionName } from "../../command/command-options.ts";
 import { formatFitting } from "../../printing/format-table.ts";
 import type { StoreOptions } from "./auth-store.ts";
 import { accepted, addStoreOptions, collect, moment, secretFromStdin, withStore } from "./auth-store.ts";
@@ -118,7 +118,7 @@ const otherOptions: Readonly<Record<string, string>> = {
 
 /** What `create` and `update` call a setting, or would. */
 function optionOf(setting: string): string {
-  return otherOptions[setting] ?? setting.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+  return otherOptions[setting] ?? optionName(setting);
 }
 
 /** A client as it is shown: never with anything of its secret. */

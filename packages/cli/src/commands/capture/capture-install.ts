@@ -7,11 +7,12 @@ import {
   type CaptureProblem,
   type CaptureSettings,
   installCapture,
-  nameserversOf,
+  nameserversIn,
   planCapture,
 } from "@tulle/capture";
 import type { CommandContext } from "../../command/command-module.ts";
 import { CommandFailure, exitCodes } from "../../command/command-failure.ts";
+import { optionName } from "../../command/command-options.ts";
 import { withCaptureFailures } from "./capture-failures.ts";
 
 /** Each sets what its long name says; `summary` ends with the default. */
@@ -34,7 +35,6 @@ const settings = [
 interface Options extends Omit<CaptureSettings, "dns" | "nameservers"> {
   readonly redirectDns?: boolean;
   readonly captureAllDns?: boolean;
-  readonly dnsPort?: string;
   readonly dryRun?: boolean;
 }
 
@@ -62,7 +62,7 @@ export function registerInstall(command: Command, context: CommandContext): void
 }
 
 async function nameservers(): Promise<readonly string[]> {
-  return nameserversOf(await readFile("/etc/resolv.conf", "utf8").catch(() => ""));
+  return nameserversIn(await readFile("/etc/resolv.conf", "utf8").catch(() => ""));
 }
 
 function refusal(problems: readonly CaptureProblem[]): CommandFailure {
@@ -71,6 +71,5 @@ function refusal(problems: readonly CaptureProblem[]): CommandFailure {
 }
 
 function optionOf(setting: CaptureProblem["setting"]): string {
-  if (setting === "dns") return "--redirect-dns";
-  return `--${setting.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
+  return `--${setting === "dns" ? "redirect-dns" : optionName(setting)}`;
 }
