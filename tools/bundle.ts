@@ -1,7 +1,7 @@
 // Makes the bundle of a clone's programs in node_modules/.bundle: each start then reads a dozen files in the place of
 // hundreds. `packages/loading` says when it may be run. Nothing is done where it is fresh. By hand: `npm run bundle`.
 import { spawnSync } from "node:child_process";
-import { createHash, randomBytes } from "node:crypto";
+import { randomBytes } from "node:crypto";
 import { chmodSync, globSync, mkdirSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import path from "node:path";
@@ -127,17 +127,14 @@ function places(root: string): Plugin {
   };
 }
 
-/** Keeps what running processes may still load; a bundle of the same content is left as it is. */
+/** Keeps what running processes may still load: each bundle has a folder of its own, which is never written again. */
 function write(
   root: string,
   files: ReadonlyMap<string, Uint8Array>,
   made: Pick<BundleManifest, "sources" | "statuses">,
 ): void {
   const folder = bundleFolder(root);
-  const hash = createHash("sha256");
-  for (const [name, contents] of files) hash.update(`${name} ${contents.length}\n`).update(contents);
-  // One that is not whole, or not safe to run, is not used again.
-  const name = `${hash.digest("hex").slice(0, 24)}-${randomBytes(4).toString("hex")}`;
+  const name = randomBytes(12).toString("hex");
   mkdirSync(folder, { recursive: true });
   chmodSync(folder, 0o755);
   const bundle = path.join(folder, name);

@@ -35,12 +35,12 @@ export async function runAgent(
   const parsed = parseSettings(env);
   const logging = options.logging ?? new Logging({ level: parsed.ok ? parsed.settings.logLevel : "info" });
   const log = logging.logger("agent");
-  if (parsed.ok)
-    for (const problem of parsed.settings.metricExportProblems)
-      log.warning("metrics are not sent as the environment asks", { problem });
   if (!parsed.ok) {
     for (const problem of parsed.problems) log.critical(problem);
     return agentExitCodes.badSettings;
+  }
+  for (const problem of parsed.settings.metricExportProblems) {
+    log.warning("metrics are not sent as the environment asks", { problem });
   }
   const { signal, release } =
     options.stop === undefined ? stopSignal() : { signal: options.stop, release: () => undefined };

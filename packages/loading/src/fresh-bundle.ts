@@ -9,7 +9,7 @@ export const manifestName = "manifest.json";
 export interface BundleManifest {
   /** Of the clone that it was made for: paths of sources stand in it. */
   readonly root: string;
-  /** Name of the bundle's folder, made of its content. */
+  /** Name of the bundle's folder. */
   readonly folder: string;
   /** Names of the files in it. */
   readonly files: readonly string[];

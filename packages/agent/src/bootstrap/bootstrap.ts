@@ -23,14 +23,13 @@ export function nodeId(settings: AgentSettings): string {
   return `${proxyType}~${podAddress}~${podName}.${podNamespace}~${podNamespace}.svc.cluster.local`;
 }
 
-/** Istio's `service-cluster`: the app label, or the workload, with the namespace. */
-function nodeCluster(settings: AgentSettings): string {
-  const { metadata, podNamespace, podName } = settings;
+/** The app label, or the workload. */
+function workloadName({ metadata, podName }: AgentSettings): string {
   const labels = metadata["LABELS"] as Readonly<Record<string, unknown>> | undefined;
   const name = [labels?.["app"], metadata["WORKLOAD_NAME"], podName].find(
     (value) => typeof value === "string" && value !== "",
   );
-  return `${String(name)}.${podNamespace}`;
+  return String(name);
 }
 
 function nodeMetadata(settings: AgentSettings): Readonly<Record<string, unknown>> {
@@ -63,12 +62,14 @@ export function bootstrapDocument(settings: AgentSettings, sockets: AgentSockets
     initial_fetch_timeout: "0s",
   });
   const sink = metricsSink(settings.metricExport, {
-    workload: nodeCluster(settings).slice(0, -settings.podNamespace.length - 1),
+    workload: workloadName(settings),
     podName: settings.podName,
     podNamespace: settings.podNamespace,
   });
+  // Istio's `service-cluster`.
+  const cluster = `${workloadName(settings)}.${settings.podNamespace}`;
   return {
-    node: { id: nodeId(settings), cluster: nodeCluster(settings), metadata: nodeMetadata(settings) },
+    node: { id: nodeId(settings), cluster, metadata: nodeMetadata(settings) },
     admin: { address: { socket_address: { address: settings.podAddress, port_value: adminPort } } },
     cluster_manager: {
       // The called proxy sees which pod calls, on one machine too, where any other address would be 127.0.0.1.
