@@ -61,6 +61,18 @@ for (const { name, env, uid, expected } of rows) {
   });
 }
 
+test("an agent that listens at all addresses is the agent of its own alone, whichever is asked of first", async () => {
+  const block = await freeAddressBlock();
+  const [own, other] = [`${block}.1`, `${block}.2`];
+  const { started, socket } = await listener("0.0.0.0", { INSTANCE_IP: own });
+  await using _ended = started;
+  const agents = new AgentSockets();
+  for (let time = 0; time < 2; time += 1) {
+    assert.match(agents.stranger(other, socket) ?? "", new RegExp(`^process ${started.pid} `));
+    assert.equal(agents.stranger(own, socket), undefined);
+  }
+});
+
 for (const nothing of ["nobody", "unknown"] as const) {
   test(`no socket is nobody's: ${nothing}`, () => {
     assert.equal(new AgentSockets().stranger("127.0.0.1", nothing), undefined);

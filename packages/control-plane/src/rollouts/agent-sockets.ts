@@ -15,18 +15,18 @@ const addressVariable = "INSTANCE_IP";
 const maxSeen = 4096;
 
 export class AgentSockets {
-  /** By the sockets' cookies: what came of it. */
-  readonly #seen = new Map<bigint, string | undefined>();
+  /** By the address and the socket's cookie, since one socket may have all addresses: what came of it. */
+  readonly #seen = new Map<string, string | undefined>();
 
   /** Who has the socket without being the agent of that address, in words; undefined for the agent. */
   stranger(address: string, owner: SocketOwner): string | undefined {
     if (typeof owner === "string") return undefined;
-    const { uid, cookie } = owner;
-    if (uid !== ownUid()) return holderText(owner);
-    if (this.#seen.has(cookie)) return this.#seen.get(cookie);
+    if (owner.uid !== ownUid()) return holderText(owner);
+    const key = `${address} ${owner.cookie}`;
+    if (this.#seen.has(key)) return this.#seen.get(key);
     const stranger = isOfAgent(address, owner) ? undefined : holderText(owner);
     if (this.#seen.size >= maxSeen) this.#seen.clear();
-    this.#seen.set(cookie, stranger);
+    this.#seen.set(key, stranger);
     return stranger;
   }
 }
