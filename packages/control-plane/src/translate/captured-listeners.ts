@@ -3,11 +3,9 @@
 // over.
 import { create } from "@bufbuild/protobuf";
 import {
-  type Filter,
   type FilterChain,
   FilterChainMatchSchema,
   FilterChainSchema,
-  FilterSchema,
   type ListenerFilter,
   type ListenerFilterChainMatchPredicate,
   ListenerFilterChainMatchPredicateSchema,
@@ -15,27 +13,14 @@ import {
 } from "@tulle/xds/envoy/config/listener/v3/listener_components_pb";
 import { type Listener, ListenerSchema } from "@tulle/xds/envoy/config/listener/v3/listener_pb";
 import { TrafficDirection } from "@tulle/xds/envoy/config/core/v3/base_pb";
-import { OriginalDstSchema } from "@tulle/xds/envoy/extensions/filters/listener/original_dst/v3/original_dst_pb";
-import type { CapturedConnections, CapturedSidecar, InboundPort, SidecarOwn } from "../scope/proxy-view.ts";
+import type { CapturedConnections, CapturedSidecar, SidecarOwn } from "../scope/proxy-view.ts";
 import type { ConnectionDestination } from "../scope/gateway-view.ts";
-import {
-  blackHoleCluster,
-  capturedPorts,
-  inboundClusterName,
-  inboundPassthroughCluster,
-  listenerName,
-  passthroughCluster,
-} from "../names/resource-names.ts";
-import { accessLogs } from "./access-logs.ts";
-import { inboundConnectionManager, outboundConnectionManager } from "./http-connection-manager.ts";
-import {
-  detectionTimeout,
-  httpInspector,
-  inboundFilterChains,
-  portFilters,
-  tlsInspector,
-} from "./inbound-filter-chains.ts";
-import { connectionStats, pack, socketAddress } from "./messages.ts";
+import { blackHoleCluster, capturedPorts, listenerName, passthroughCluster } from "../names/resource-names.ts";
+import { outboundConnectionManager } from "./http-connection-manager.ts";
+import { detectionTimeout, type InboundChains } from "./inbound-filter-chains.ts";
+import { inboundTraffic, passthroughTarget, targetOfPort, turnedAwayLogs } from "./inbound-traffic.ts";
+import { httpInspector, originalDst, tlsInspector } from "./listener-filters.ts";
+import { connectionStats, socketAddress } from "./messages.ts";
 import { statsConfig } from "./stats-config.ts";
 import { tcpProxyFilters } from "./tcp-proxy-filters.ts";
 import { plainHttpAlpn } from "./tls-context.ts";
@@ -110,24 +95,15 @@ function outboundConnections(
 
 /** Plain HTTP alone; all else that goes to such a port, the client's own TLS above all, is passed on. */
 function outboundRequests(own: CapturedOwn, listener: string, routeName: string): FilterChain {
-  const value = outboundConnectionManager(`outbound_${listener}`, routeName, own);
   return create(FilterChainSchema, {
     filterChainMatch: { transportProtocol: "raw_buffer", applicationProtocols: [...plainHttpAlpn] },
-    filters: [connectionManagerFilter(value)],
+    filters: [outboundConnectionManager(`outbound_${listener}`, routeName, own)],
   });
 }
 
-function connectionManagerFilter(value: ReturnType<typeof outboundConnectionManager>): Filter {
-  const name = "envoy.filters.network.http_connection_manager";
-  return create(FilterSchema, { name, configType: { case: "typedConfig", value } });
-}
-
 /** Whoever says nothing for a while waits for a server that speaks first. */
-function inspected(own: CapturedOwn) {
-  return {
-    listenerFilters: [tlsInspector(), httpInspector()],
-    ...detectionTimeout(own.protocolDetectionTimeoutMs),
-  };
+function inspected(own: CapturedOwn, listenerFilters: ListenerFilter[]) {
+  return listenerFilters.length === 0 ? {} : { listenerFilters, ...detectionTimeout(own.protocolDetectionTimeoutMs) };
 }
 
 /** All requests to a port, to whatever address: hosts tell them apart. */
@@ -138,7 +114,7 @@ function requestListener(own: CapturedOwn, port: number): Listener {
     ...atAnyAddress(own, port),
     bindToPort: false,
     trafficDirection: TrafficDirection.OUTBOUND,
-    ...inspected(own),
+    ...inspected(own, [tlsInspector(), httpInspector()]),
     filterChains: [outboundRequests(own, name, String(port))],
     defaultFilterChain: { ...unknownDestination(own), name: "PassthroughFilterChain" },
   });
@@ -155,72 +131,64 @@ function connectionListener(own: CapturedOwn, captured: CapturedConnections): Li
     }),
   );
   const requests = routeName === undefined ? [] : [outboundRequests(own, name, routeName)];
-  const detects = requests.length > 0 ? inspected(own) : { listenerFilters: named.length > 0 ? [tlsInspector()] : [] };
   return create(ListenerSchema, {
     name,
     address: socketAddress(address, port),
     bindToPort: false,
     trafficDirection: TrafficDirection.OUTBOUND,
-    ...(named.length > 0 ? detectionTimeout(own.protocolDetectionTimeoutMs) : {}),
-    ...detects,
+    ...inspected(
+      own,
+      requests.length > 0 ? [tlsInspector(), httpInspector()] : named.length > 0 ? [tlsInspector()] : [],
+    ),
     filterChains: [...named, ...requests],
     defaultFilterChain: outboundConnections(own, name, destinations),
   });
 }
 
 /** What one port of the workload, or all others, take. */
-interface InboundTraffic {
+interface PortTraffic {
   /** Undefined = every other one. */
   readonly port: number | undefined;
-  readonly chains: ReturnType<typeof inboundFilterChains>;
+  readonly chains: InboundChains;
 }
 
 /** Every connection to the workload: by its port, and by its transport and protocol where that is open. */
 function virtualInbound(own: CapturedOwn): Listener {
-  const { captured, telemetry } = own;
-  const ports = [...own.inbound, ...captured.otherPorts];
-  const traffic = ports.map((port) => inboundTraffic(own, port));
-  const hasMutualTls = ports.some(({ mutualTls }) => mutualTls !== undefined);
+  const { captured, inbound } = own;
+  const { otherPorts, refusedPorts } = captured;
+  const traffic: readonly PortTraffic[] = [
+    ...inbound.map((each) => {
+      const statPrefix = `inbound_${portName(each.targetPort)}`;
+      return { port: each.targetPort, chains: inboundTraffic(own, targetOfPort(each), statPrefix, each.mutualTls) };
+    }),
+    ...otherPorts.map(({ port, mutualTls }) => ({
+      port,
+      chains: inboundTraffic(own, passthroughTarget, passthroughTarget.cluster, mutualTls),
+    })),
+  ];
   return create(ListenerSchema, {
     name: "virtualInbound",
     ...atAnyAddress(own, capturedPorts.inbound),
     ...transparent(own),
     trafficDirection: TrafficDirection.INBOUND,
-    accessLog:
-      hasMutualTls && telemetry?.withoutListenerLog !== true
-        ? accessLogs("turned away", { telemetry: telemetry?.server })
-        : [],
+    accessLog: turnedAwayLogs(own, [...inbound, ...otherPorts]),
     listenerFilters: [originalDst(), ...inspectors(traffic)],
     ...detectionTimeout(own.protocolDetectionTimeoutMs),
     filterChains: [
       blackHole("virtualInbound-blackhole", capturedPorts.inbound),
-      ...captured.refusedPorts.map((port) => blackHole(`refused_${port}`, port)),
+      ...refusedPorts.map((port) => blackHole(`refused_${port}`, port)),
       ...traffic.flatMap(({ port, chains }) => chains.filterChains.map((chain) => chainOfPort(chain, port))),
     ],
   });
 }
 
-function inboundTraffic(own: CapturedOwn, port: InboundPort | CapturedSidecar["otherPorts"][number]): InboundTraffic {
-  const named = "targetPort" in port ? port : undefined;
-  const number = named?.targetPort ?? (port as CapturedSidecar["otherPorts"][number]).port;
-  const cluster = named === undefined ? inboundPassthroughCluster : inboundClusterName(named.targetPort);
-  const statPrefix = named === undefined ? inboundPassthroughCluster : `inbound_${listenerName("0.0.0.0", number!)}`;
-  const manager = (): Filter => connectionManagerFilter(inboundConnectionManager(statPrefix, named ?? cluster, own));
-  const filters = portFilters(named?.protocol ?? "auto", manager, () =>
-    tcpProxyFilters(cluster, [{ cluster, weight: 1 }], { ...own, telemetry: own.telemetry?.server }),
-  );
-  const chains = inboundFilterChains(filters, {
-    mutualTls: port.mutualTls,
-    detectionTimeoutMs: own.protocolDetectionTimeoutMs,
-    stats: statsConfig(own.telemetry?.server),
-  });
-  return { port: number, chains };
+function portName(port: number): string {
+  return listenerName("0.0.0.0", port);
 }
 
 function chainOfPort(chain: FilterChain, port: number | undefined): FilterChain {
   const isHttp = chain.filters.at(-1)!.name.endsWith("http_connection_manager");
-  const name =
-    port !== undefined ? listenerName("0.0.0.0", port) : isHttp ? "virtualInbound-catchall-http" : "virtualInbound";
+  const name = port !== undefined ? portName(port) : isHttp ? "virtualInbound-catchall-http" : "virtualInbound";
   chain.name = name;
   if (port !== undefined) {
     chain.filterChainMatch ??= create(FilterChainMatchSchema);
@@ -230,9 +198,9 @@ function chainOfPort(chain: FilterChain, port: number | undefined): FilterChain 
 }
 
 /** Each inspector that some traffic needs; not at ports that have no use for it, where a server may speak first. */
-function inspectors(traffic: readonly InboundTraffic[]): readonly ListenerFilter[] {
+function inspectors(traffic: readonly PortTraffic[]): readonly ListenerFilter[] {
   return [tlsInspector(), httpInspector()].flatMap((inspector) => {
-    const uses = ({ chains }: InboundTraffic): boolean =>
+    const uses = ({ chains }: PortTraffic): boolean =>
       chains.listenerFilters.some(({ name }) => name === inspector.name);
     if (!traffic.some(uses)) return [];
     const without = traffic.filter((each) => each.port !== undefined && !uses(each)).map(({ port }) => port!);
@@ -250,11 +218,4 @@ function oneOf(ports: readonly number[]): ListenerFilterChainMatchPredicate {
   return rules.length === 1
     ? rules[0]!
     : create(ListenerFilterChainMatchPredicateSchema, { rule: { case: "orMatch", value: { rules } } });
-}
-
-function originalDst(): ListenerFilter {
-  return create(ListenerFilterSchema, {
-    name: "envoy.filters.listener.original_dst",
-    configType: { case: "typedConfig", value: pack(OriginalDstSchema, {}) },
-  });
 }

@@ -1,6 +1,6 @@
 // The HTTP connection managers of the three kinds of listener, with the settings that Istio gives them.
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
-import type { Any } from "@bufbuild/protobuf/wkt";
+import type { Filter } from "@tulle/xds/envoy/config/listener/v3/listener_components_pb";
 import { VirtualHostSchema } from "@tulle/xds/envoy/config/route/v3/route_components_pb";
 import { RouteConfigurationSchema } from "@tulle/xds/envoy/config/route/v3/route_pb";
 import {
@@ -11,14 +11,14 @@ import {
 } from "@tulle/xds/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb";
 import { UuidRequestIdConfigSchema } from "@tulle/xds/envoy/extensions/request_id/uuid/v3/uuid_pb";
 import type { PathNormalization } from "@tulle/config";
-import type { GatewayOwn, InboundPort, SidecarOwn } from "../scope/proxy-view.ts";
+import type { GatewayOwn, SidecarOwn } from "../scope/proxy-view.ts";
 import type { ListenerTelemetry } from "../scope/workload-telemetry.ts";
 import { accessLogs } from "./access-logs.ts";
 import { tracing } from "./tracing.ts";
 import { httpFilters } from "./http-filters.ts";
-import { inboundRoute } from "./http-routes.ts";
-import { adsConfigSource, noTimeout, pack } from "./messages.ts";
-import { inboundClusterName, inboundVirtualHostName } from "../names/resource-names.ts";
+import { inboundRoute, type InboundTarget } from "./http-routes.ts";
+import { adsConfigSource, networkFilter, noTimeout, pack } from "./messages.ts";
+import { inboundVirtualHostName } from "../names/resource-names.ts";
 import { peerMetadataHeader } from "./peer-metadata.ts";
 import { withRevision } from "./route-revisions.ts";
 import { requestWindows } from "./shared-windows.ts";
@@ -73,8 +73,12 @@ function judged({ security }: OwnSettings): Pick<ConnectionManagerInit, "localRe
   return localReplyConfig === undefined ? {} : { localReplyConfig };
 }
 
-export function outboundConnectionManager(statPrefix: string, routeName: string, own: OwnSettings): Any {
-  return pack(HttpConnectionManagerSchema, {
+function connectionManager(init: ConnectionManagerInit): Filter {
+  return networkFilter("envoy.filters.network.http_connection_manager", pack(HttpConnectionManagerSchema, init));
+}
+
+export function outboundConnectionManager(statPrefix: string, routeName: string, own: OwnSettings): Filter {
+  return connectionManager({
     ...base("sidecar", statPrefix, own, own.telemetry?.client),
     routeSpecifier: { case: "rds", value: { configSource: adsConfigSource(), routeConfigName: routeName } },
     useRemoteAddress: false,
@@ -85,29 +89,27 @@ export function outboundConnectionManager(statPrefix: string, routeName: string,
   });
 }
 
-/** A port that no Service leads to is known by the cluster alone that its requests go on to. */
-export function inboundConnectionManager(statPrefix: string, port: InboundPort | string, own: OwnSettings): Any {
-  const name = typeof port === "string" ? port : inboundClusterName(port.targetPort);
+export function inboundConnectionManager(statPrefix: string, target: InboundTarget, own: OwnSettings): Filter {
   const host = create(VirtualHostSchema, {
-    name: inboundVirtualHostName(typeof port === "string" ? 0 : port.servicePort),
+    name: inboundVirtualHostName(target.servicePort),
     domains: ["*"],
-    routes: [inboundRoute(port)],
+    routes: [inboundRoute(target)],
     // For the metrics of this proxy alone: the application gets what its caller sent.
     requestHeadersToRemove: [peerMetadataHeader],
   });
   const routeConfig = create(RouteConfigurationSchema, {
-    name,
+    name: target.cluster,
     virtualHosts: [withRevision(host)],
     validateClusters: false,
   });
-  return pack(HttpConnectionManagerSchema, {
+  return connectionManager({
     ...base("sidecar", statPrefix, own, own.telemetry?.server, requestWindows),
     routeSpecifier: { case: "routeConfig", value: routeConfig },
     serverName,
     useRemoteAddress: false,
     forwardClientCertDetails: HttpConnectionManager_ForwardClientCertDetails.APPEND_FORWARD,
     setCurrentClientCertDetails: { subject: true, uri: true, dns: true },
-    httpFilters: httpFilters("inbound", own, typeof port !== "string" && port.protocol === "grpc-web"),
+    httpFilters: httpFilters("inbound", own, target.protocol === "grpc-web"),
     ...judged(own),
   });
 }
@@ -129,8 +131,8 @@ export function gatewayConnectionManager(
   own: OwnSettings,
   trustedProxies: number,
   isGrpcWeb: boolean,
-): Any {
-  return pack(HttpConnectionManagerSchema, {
+): Filter {
+  return connectionManager({
     ...base("gateway", statPrefix, own, own.telemetry?.client),
     routeSpecifier: { case: "rds", value: { configSource: adsConfigSource(), routeConfigName: routeName } },
     serverName,

@@ -1,17 +1,22 @@
 // A VirtualService → the ordered routes of one virtual host, as Istio's BuildHTTPRoutesForVirtualService makes them.
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
-import { type HttpMatch, type HttpRoute, parseDuration, type WeightedDestination } from "@tulle/config";
+import {
+  type HttpMatch,
+  type HttpRoute,
+  parseDuration,
+  type PortProtocol,
+  type WeightedDestination,
+} from "@tulle/config";
 import {
   type Route,
   RouteSchema,
   type RouteAction,
   RouteActionSchema,
 } from "@tulle/xds/envoy/config/route/v3/route_components_pb";
-import type { InboundPort } from "../scope/proxy-view.ts";
 import type { MeshService, MeshVirtualService } from "../snapshot/mesh-snapshot.ts";
 import { configReference, durationOfMs, istioMetadata, noTimeout } from "./messages.ts";
 import { corsFilterName, corsPolicy } from "./cors-policy.ts";
-import { inboundClusterName, outboundClusterName } from "../names/resource-names.ts";
+import { outboundClusterName } from "../names/resource-names.ts";
 import { retryBeforeRequest, retryPolicy } from "./retry-policy.ts";
 import { isCatchAll, routeMatch } from "./route-match.ts";
 
@@ -95,11 +100,16 @@ export function refusal(clusters: readonly string[]): RouteActionInit {
   return { case: "directResponse", value: { status: 503, body: { specifier } } };
 }
 
+/** Where what comes to a workload goes on to, and by which Service it is known: by none, empty and 0. */
+export interface InboundTarget {
+  readonly cluster: string;
+  readonly hostname: string;
+  readonly servicePort: number;
+  readonly protocol: PortProtocol;
+}
+
 /** Requests to a workload's own port. There is one application to ask: only what has not reached it is tried again. */
-export function inboundRoute(port: InboundPort | string): Route {
-  const cluster = typeof port === "string" ? port : inboundClusterName(port.targetPort);
-  const isGrpc = typeof port !== "string" && (port.protocol === "grpc" || port.protocol === "grpc-web");
-  const decorated = typeof port === "string" ? ":0/*" : `${port.service.hostname}:${port.servicePort}/*`;
+export function inboundRoute({ cluster, hostname, servicePort, protocol }: InboundTarget): Route {
   return create(RouteSchema, {
     name: "default",
     match: routeMatch(undefined),
@@ -108,12 +118,12 @@ export function inboundRoute(port: InboundPort | string): Route {
       value: {
         clusterSpecifier: { case: "cluster", value: cluster },
         // Not for gRPC, whose clients do so themselves.
-        ...(isGrpc ? {} : { retryPolicy: retryBeforeRequest }),
+        ...(protocol === "grpc" || protocol === "grpc-web" ? {} : { retryPolicy: retryBeforeRequest }),
         timeout: noTimeout(),
         maxStreamDuration: { maxStreamDuration: noTimeout(), grpcTimeoutHeaderMax: noTimeout() },
       },
     },
-    decorator: { operation: decorated },
+    decorator: { operation: `${hostname}:${servicePort}/*` },
   });
 }
 

@@ -1,6 +1,5 @@
 // The filter chains of a sidecar's inbound port, by its mode of mutual TLS: which connections it takes, and how it
 // tells them apart (Istio: getFilterChainMatchOptions). A port whose protocol is not named has chains for both.
-import { isHttp, passesConnections, type PortProtocol } from "@tulle/config";
 import { create, type JsonObject, type MessageInitShape } from "@bufbuild/protobuf";
 import {
   type Filter,
@@ -8,13 +7,11 @@ import {
   type FilterChainMatchSchema,
   FilterChainSchema,
   type ListenerFilter,
-  ListenerFilterSchema,
 } from "@tulle/xds/envoy/config/listener/v3/listener_components_pb";
-import { TlsInspectorSchema } from "@tulle/xds/envoy/extensions/filters/listener/tls_inspector/v3/tls_inspector_pb";
 import type { Listener } from "@tulle/xds/envoy/config/listener/v3/listener_pb";
-import { HttpInspectorSchema } from "@tulle/xds/envoy/extensions/filters/listener/http_inspector/v3/http_inspector_pb";
 import type { PortMutualTls } from "../scope/proxy-view.ts";
-import { connectionStats, durationOfMs, pack } from "./messages.ts";
+import { httpInspector, tlsInspector } from "./listener-filters.ts";
+import { connectionStats, durationOfMs } from "./messages.ts";
 import {
   downstreamTlsSocket,
   httpServerAlpn,
@@ -81,14 +78,6 @@ export function detectionTimeout(timeoutMs = defaultDetectionTimeoutMs) {
   return { listenerFiltersTimeout: durationOfMs(timeoutMs), continueOnListenerFiltersTimeout: true as const };
 }
 
-/** What a port of that protocol does with what comes. */
-export function portFilters(protocol: PortProtocol, manager: () => Filter, connections: () => Filter[]): PortFilters {
-  return {
-    ...(isHttp(protocol) ? { http: [manager()] } : {}),
-    ...(passesConnections(protocol) ? { tcp: connections() } : {}),
-  };
-}
-
 function plainChains({ http, tcp }: PortFilters, { stats }: InboundOptions): FilterChain[] {
   if (tcp === undefined) return [chain(http!, {})];
   const connections = connectionChain(tcp, stats, {});
@@ -135,20 +124,4 @@ function connectionChain(filters: readonly Filter[], stats: JsonObject | undefin
 
 function chain(filters: readonly Filter[], init: ChainInit): FilterChain {
   return create(FilterChainSchema, { ...init, filters: [...filters] });
-}
-
-/** Reads the ClientHello: its ALPN and server name choose the chain. */
-export function tlsInspector(): ListenerFilter {
-  return create(ListenerFilterSchema, {
-    name: "envoy.filters.listener.tls_inspector",
-    configType: { case: "typedConfig", value: pack(TlsInspectorSchema, {}) },
-  });
-}
-
-/** Looks at plain connections: HTTP, and which version, or something else. */
-export function httpInspector(): ListenerFilter {
-  return create(ListenerFilterSchema, {
-    name: "envoy.filters.listener.http_inspector",
-    configType: { case: "typedConfig", value: pack(HttpInspectorSchema, {}) },
-  });
 }

@@ -3,11 +3,17 @@ import { create, type DescMessage, type MessageInitShape } from "@bufbuild/proto
 import { anyPack, type Any, DurationSchema, type Duration } from "@bufbuild/protobuf/wkt";
 import { type Address, AddressSchema } from "@tulle/xds/envoy/config/core/v3/address_pb";
 import { ApiVersion, type ConfigSource, ConfigSourceSchema } from "@tulle/xds/envoy/config/core/v3/config_source_pb";
+import { type Filter, FilterSchema } from "@tulle/xds/envoy/config/listener/v3/listener_components_pb";
 import { type Metadata, MetadataSchema } from "@tulle/xds/envoy/config/core/v3/base_pb";
 import type { JsonObject } from "@bufbuild/protobuf";
 
 export function pack<D extends DescMessage>(schema: D, init: MessageInitShape<D>): Any {
   return anyPack(schema, create(schema, init));
+}
+
+/** `value` is its packed settings. */
+export function networkFilter(name: string, value: Any): Filter {
+  return create(FilterSchema, { name, configType: { case: "typedConfig", value } });
 }
 
 export function durationOfMs(milliseconds: number): Duration {

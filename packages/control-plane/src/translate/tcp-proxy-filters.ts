@@ -1,14 +1,13 @@
 // Where connections go once their chain is chosen, at gateways and at workloads' ports: past the policies to the TCP
 // proxy, with one cluster or several by weight.
-import { create } from "@bufbuild/protobuf";
-import { type Filter, FilterSchema } from "@tulle/xds/envoy/config/listener/v3/listener_components_pb";
+import type { Filter } from "@tulle/xds/envoy/config/listener/v3/listener_components_pb";
 import { TcpProxySchema } from "@tulle/xds/envoy/extensions/filters/network/tcp_proxy/v3/tcp_proxy_pb";
 import type { ConnectionDestination } from "../scope/gateway-view.ts";
 import type { WorkloadSecurity } from "../scope/proxy-view.ts";
 import type { ListenerTelemetry } from "../scope/workload-telemetry.ts";
 import { networkAuthorizationFilters } from "./authorization/network-authorization.ts";
 import { accessLogs } from "./access-logs.ts";
-import { pack } from "./messages.ts";
+import { networkFilter, pack } from "./messages.ts";
 
 interface ConnectionsBy {
   readonly security?: WorkloadSecurity | undefined;
@@ -30,9 +29,5 @@ export function tcpProxyFilters(
         : { case: "weightedClusters", value: { clusters } },
     accessLog: accessLogs("connections", { telemetry }),
   });
-  const proxy = create(FilterSchema, {
-    name: "envoy.filters.network.tcp_proxy",
-    configType: { case: "typedConfig", value },
-  });
-  return [...networkAuthorizationFilters(security), proxy];
+  return [...networkAuthorizationFilters(security), networkFilter("envoy.filters.network.tcp_proxy", value)];
 }

@@ -1,25 +1,21 @@
 // A gateway's view → its listeners: ports of plain HTTP, and ports whose filter chains are told apart by the server
 // name that the client asks for.
 import { create } from "@bufbuild/protobuf";
-import type { Any } from "@bufbuild/protobuf/wkt";
 import { TrafficDirection } from "@tulle/xds/envoy/config/core/v3/base_pb";
 import {
   type Filter,
   type FilterChain,
   FilterChainMatchSchema,
   FilterChainSchema,
-  FilterSchema,
   type ListenerFilter,
-  ListenerFilterSchema,
 } from "@tulle/xds/envoy/config/listener/v3/listener_components_pb";
 import { type Listener, ListenerSchema } from "@tulle/xds/envoy/config/listener/v3/listener_pb";
-import { ProxyProtocolSchema } from "@tulle/xds/envoy/extensions/filters/listener/proxy_protocol/v3/proxy_protocol_pb";
 import type { GatewayChain, GatewayListener } from "../scope/gateway-view.ts";
 import type { GatewayOwn } from "../scope/proxy-view.ts";
 import { gatewayHttpAlpn, gatewayTls } from "./gateway-tls-context.ts";
 import { gatewayConnectionManager } from "./http-connection-manager.ts";
-import { tlsInspector } from "./inbound-filter-chains.ts";
-import { connectionStats, pack, socketAddress } from "./messages.ts";
+import { proxyProtocol, tlsInspector } from "./listener-filters.ts";
+import { connectionStats, socketAddress } from "./messages.ts";
 import { gatewayRouteName, listenerName } from "../names/resource-names.ts";
 import { statsConfig } from "./stats-config.ts";
 import { tcpProxyFilters } from "./tcp-proxy-filters.ts";
@@ -48,7 +44,7 @@ function plainListener(own: GatewayOwn, targetPort: number): Listener {
   const filters = [httpFilter(own, targetPort, gatewayRouteName(targetPort))];
   return create(ListenerSchema, {
     ...base(own, targetPort),
-    listenerFilters: proxyProtocol(own),
+    listenerFilters: topologyFilters(own),
     filterChains: [{ filters }],
   });
 }
@@ -57,18 +53,14 @@ function connectionListener(own: GatewayOwn, { targetPort, chains }: GatewayList
   const needsHello = chains.some((chain) => chain.serverNames.length > 0 || chain.tls !== undefined);
   return create(ListenerSchema, {
     ...base(own, targetPort),
-    listenerFilters: [...proxyProtocol(own), ...(needsHello ? [tlsInspector()] : [])],
+    listenerFilters: [...topologyFilters(own), ...(needsHello ? [tlsInspector()] : [])],
     filterChains: chains.map((chain) => filterChain(own, targetPort, chain)),
   });
 }
 
-/** Before all others, which look at the connection's own bytes. */
-function proxyProtocol({ topology }: GatewayOwn): ListenerFilter[] {
-  if (topology?.proxyProtocol === undefined) return [];
-  const name = "envoy.filters.listener.proxy_protocol";
-  return [
-    create(ListenerFilterSchema, { name, configType: { case: "typedConfig", value: pack(ProxyProtocolSchema, {}) } }),
-  ];
+/** What every port of a gateway behind proxies has first. */
+function topologyFilters({ topology }: GatewayOwn): ListenerFilter[] {
+  return topology?.proxyProtocol === undefined ? [] : [proxyProtocol()];
 }
 
 function filterChain(own: GatewayOwn, targetPort: number, chain: GatewayChain): FilterChain {
@@ -92,18 +84,11 @@ function filterChain(own: GatewayOwn, targetPort: number, chain: GatewayChain): 
 
 function httpFilter(own: GatewayOwn, targetPort: number, routeName: string): Filter {
   const statPrefix = `outbound_${listenerName("0.0.0.0", targetPort)}`;
-  return networkFilter(
-    "envoy.filters.network.http_connection_manager",
-    gatewayConnectionManager(
-      statPrefix,
-      routeName,
-      own,
-      own.topology?.numTrustedProxies ?? 0,
-      own.grpcWebPorts?.includes(targetPort) === true,
-    ),
+  return gatewayConnectionManager(
+    statPrefix,
+    routeName,
+    own,
+    own.topology?.numTrustedProxies ?? 0,
+    own.grpcWebPorts?.includes(targetPort) === true,
   );
-}
-
-function networkFilter(name: string, value: Any): Filter {
-  return create(FilterSchema, { name, configType: { case: "typedConfig", value } });
 }

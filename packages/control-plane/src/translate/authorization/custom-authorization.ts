@@ -1,9 +1,9 @@
 // AuthorizationPolicies of the action CUSTOM → for each provider a filter that finds out whether a rule matches, and
 // one that then asks the authorizer (Istio: authz/builder/extauthz.go). The first writes the name of the policy into
 // the request's metadata, which switches the second on.
-import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { Any } from "@bufbuild/protobuf/wkt";
-import { type Filter, FilterSchema } from "@tulle/xds/envoy/config/listener/v3/listener_components_pb";
+import type { Filter } from "@tulle/xds/envoy/config/listener/v3/listener_components_pb";
 import type { GrpcServiceSchema } from "@tulle/xds/envoy/config/core/v3/grpc_service_pb";
 import { RBAC_Action } from "@tulle/xds/envoy/config/rbac/v3/rbac_pb";
 import { RBACSchema } from "@tulle/xds/envoy/extensions/filters/http/rbac/v3/rbac_pb";
@@ -19,7 +19,7 @@ import type { ListStringMatcherSchema, StringMatcherSchema } from "@tulle/xds/en
 import type { WorkloadSecurity } from "../../scope/proxy-view.ts";
 import type { MeshAuthorizer } from "../../snapshot/authorizers.ts";
 import type { MeshAuthorizationPolicy } from "../../snapshot/mesh-snapshot.ts";
-import { durationOfMs, pack } from "../messages.ts";
+import { durationOfMs, networkFilter, pack } from "../messages.ts";
 import { outboundClusterName } from "../../names/resource-names.ts";
 import { networkStatPrefix, rulesOf } from "./authorization-filter.ts";
 import { connectionRule } from "./connection-rule.ts";
@@ -84,10 +84,6 @@ export function customNetworkFilters(security: WorkloadSecurity | undefined): re
   if (onTrial.length === 0) return filters;
   const shadowRules = rulesOf(onTrial, { action: RBAC_Action.DENY }, read);
   return [...filters, rbac({ shadowRules, shadowRulesStatPrefix: dryRunPrefix })];
-}
-
-function networkFilter(name: string, value: Any): Filter {
-  return create(FilterSchema, { name, configType: { case: "typedConfig", value } });
 }
 
 function enforcedByProvider(security: WorkloadSecurity | undefined): readonly ProviderPolicies[] {
