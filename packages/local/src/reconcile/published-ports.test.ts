@@ -137,6 +137,29 @@ test("what is waited for is told until it has come", async (t) => {
   assert.deepEqual(toldAgain, [], "nothing is told where the answer comes at once");
 });
 
+test("a gateway that takes the PROXY protocol is told that nobody is spoken for, and asked again while it is silent", async (t) => {
+  const ports = openPorts(t);
+  const port = await freePort();
+  ports.update([gateway(`${port}:8080`)], () => true);
+  const received: string[] = [];
+  const server = createServer((socket) => {
+    socket.on("error", () => undefined).setEncoding("latin1");
+    let text = "";
+    socket.on("data", (data: string) => {
+      text += data;
+      if (!text.endsWith("\r\n\r\n")) return;
+      received.push(text);
+      if (received.length > 1) socket.end("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n");
+    });
+  });
+  server.listen(port, "127.0.0.1");
+  t.after(() => server.close());
+  const pods = [{ namespace: "s", labels: { app: "gateway" }, takesProxyProtocol: true } as const];
+  await ports.waitForAnswers(pods, AbortSignal.timeout(60_000), () => undefined);
+  assert.ok(received.length >= 2);
+  for (const text of received) assert.match(text, /^PROXY UNKNOWN\r\nGET \/ HTTP\/1\.1\r\n/);
+});
+
 const unavailable = [
   {
     name: "an application's own 503 is an answer",

@@ -1,8 +1,7 @@
 // The ports of this machine that lead into the mesh. The supervisor holds their listening sockets for as long as it
 // lives, and gateways inherit them: a gateway that restarts or is replaced finds the connections that came meanwhile in
 // the queue.
-import { request as requestSecurely } from "node:https";
-import { connect, type Socket } from "node:net";
+import { connect } from "node:net";
 import { connect as connectSecurely } from "node:tls";
 import { isBehind, type Service } from "@tulle/config";
 import { type PublishedPort, publishedUrl } from "../instance.ts";
@@ -18,6 +17,8 @@ const { request } = process.getBuiltinModule("node:http");
 
 const publishAddress = "127.0.0.1";
 const answerTimeoutMs = 30_000;
+/** Of one try. */
+const probeTimeoutMs = 2000;
 /** How many ports above a taken one are looked at for one to suggest. */
 const triedPorts = 100;
 
@@ -141,18 +142,15 @@ export class PublishedPorts {
     onWaiting: (awaited: readonly string[]) => void,
     isPartial = false,
   ): Promise<void> {
-    const served = new Set(pods.flatMap((pod) => this.forPod(pod)).map(({ hostPort }) => hostPort));
-    const ports = this.list().filter(({ port }) => served.has(port));
-    const proxied = new Set(
-      pods
-        .filter((pod) => pod.takesProxyProtocol === true)
-        .flatMap((pod) => this.forPod(pod).map(({ hostPort }) => hostPort)),
+    const served = new Map(
+      pods.flatMap((pod) => this.forPod(pod).map(({ hostPort }) => [hostPort, pod.takesProxyProtocol === true])),
     );
+    const ports = this.list().filter(({ port }) => served.has(port));
     const awaited = new Set<string>();
     await Promise.all(
       ports.map(async (published) => {
         const what = `an answer through ${publishedUrl(published)} (${published.service})`;
-        await waitUntil(() => answers(published, isPartial, proxied.has(published.port)), {
+        await waitUntil(() => answers(published, isPartial, served.get(published.port) === true), {
           timeoutMs: answerTimeoutMs,
           signal,
           what: () => what,
@@ -253,56 +251,38 @@ function isFree(port: number): boolean {
  * Whether the port leads somewhere: any answer of an application counts, a 503 too, and any of the proxy itself but
  * that it has no endpoint yet.
  */
-function answers(
-  { address, port, protocol }: PublishedPort,
-  isPartial: boolean,
-  needsProxyHeader: boolean,
-): Promise<boolean> {
+function answers(published: PublishedPort, isPartial: boolean, needsProxyHeader: boolean): Promise<boolean> {
+  const { address, port, protocol } = published;
   if (protocol === "tcp") return accepts(address, port);
   const { promise, resolve } = Promise.withResolvers<boolean>();
-  const options = {
-    host: address,
-    port,
+  const outgoing = request({
     path: "/",
     headers: { host: `localhost:${port}`, "user-agent": "tulle-probe" },
-    timeout: 2000,
-  };
-  // Whose certificate it is does not matter to the question, and a gateway may well ask for one of ours.
-  const securely = { servername: "localhost", rejectUnauthorized: false };
-  const plain = (): Socket => connectWithProxyHeader(address, port);
-  const outgoing =
-    protocol === "https"
-      ? requestSecurely({
-          ...options,
-          ...securely,
-          ...(needsProxyHeader
-            ? { createConnection: () => connectSecurely({ ...securely, socket: plain() }) }
-            : { agent: false }),
-        })
-      : request({ ...options, ...(needsProxyHeader ? { createConnection: plain } : { agent: false }) });
+    signal: AbortSignal.timeout(probeTimeoutMs),
+    createConnection: () => {
+      const socket = connect({ host: address, port });
+      // The gateway is told that nobody is spoken for.
+      if (needsProxyHeader) socket.write("PROXY UNKNOWN\r\n");
+      // Whose certificate it is does not matter to the question, and a gateway may well ask for one of ours.
+      const secure = { socket, servername: "localhost", rejectUnauthorized: false };
+      return protocol === "https" ? connectSecurely(secure) : socket;
+    },
+  });
   outgoing.once("response", (response) => {
     response.resume();
     const isOfApplication = response.headers["x-envoy-upstream-service-time"] !== undefined;
     resolve(response.statusCode !== 503 || isOfApplication || isPartial);
   });
-  outgoing.once("timeout", () => outgoing.destroy());
   outgoing.once("error", () => resolve(false));
   outgoing.once("close", () => resolve(false));
   outgoing.end();
   return promise;
 }
 
-/** The gateway is told that nobody is spoken for. */
-function connectWithProxyHeader(host: string, port: number): Socket {
-  const socket = connect({ host, port });
-  socket.write("PROXY UNKNOWN\r\n");
-  return socket;
-}
-
 /** Of bytes that nobody here understands no answer can be asked for. */
 function accepts(address: string, port: number): Promise<boolean> {
   const { promise, resolve } = Promise.withResolvers<boolean>();
-  const socket = connect({ host: address, port, timeout: 2000 }, () => resolve(true));
+  const socket = connect({ host: address, port, timeout: probeTimeoutMs }, () => resolve(true));
   socket.once("connect", () => socket.destroy());
   socket.once("timeout", () => socket.destroy());
   socket.once("error", () => resolve(false));
