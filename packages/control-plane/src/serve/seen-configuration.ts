@@ -48,7 +48,7 @@ export function changedWhileAway(
   const byKey = new Map(resources.map((resource) => [keyText(keyOf(resource)), resource]));
   const added = before.size < maxSeen ? [...now.keys()].filter((key) => !before.has(key)) : [];
   const modified = [...now].filter(([key, digest]) => before.has(key) && before.get(key) !== digest);
-  const deleted = now.size < maxSeen ? [...before.keys()].filter((key) => !byKey.has(key)) : [];
+  const deleted = [...before.keys()].filter((key) => !byKey.has(key));
   const all = [
     ...added.map((key) => ({ key, type: "added" as const })),
     ...modified.map(([key]) => ({ key, type: "modified" as const })),

@@ -227,7 +227,11 @@ test("what was changed while the control plane was away is bounded", () => {
   assert.deepEqual([away?.away?.named.length, away?.away?.more], [maxNamed, 2]);
   // Of more than are remembered nothing is told, and nothing wrong.
   const many = services(maxSeen + 1);
-  assert.deepEqual(stage(asRead(stage(new Map(), many).written()), many).timeline.since(0), []);
+  const written = asRead(stage(new Map(), many).written());
+  assert.deepEqual(stage(written, many).timeline.since(0), []);
+  const [gone] = stage(written, many.slice(1)).timeline.since(0);
+  const named = [{ type: "deleted", kind: "Service", namespace: "shop", name: "s0" }];
+  assert.deepEqual(gone?.away, { named, more: 0 });
 });
 
 test("a first start has nothing to compare with", () => {
