@@ -255,7 +255,6 @@ export interface MetricTarget {
   readonly labels: Readonly<Record<string, string>>;
 }
 
-/** One change of the configuration, as the control plane remembers it. */
 /** Objects that were others when the control plane started than when it had them last. */
 export interface ChangedWhileAway {
   readonly named: readonly {
@@ -269,6 +268,7 @@ export interface ChangedWhileAway {
   readonly more: number;
 }
 
+/** One change of the configuration, as the control plane remembers it. */
 export interface RecordedChange {
   /** Rises by one, across restarts. */
   readonly id: number;

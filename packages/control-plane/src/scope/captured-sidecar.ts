@@ -23,7 +23,7 @@ function isFree(port: MeshPort): boolean {
 }
 
 /** Requests to one port are told apart by their host, whatever address they go to; connections by their address. */
-export function capturedOutbound(routes: SidecarRoutes): CapturedOutbound {
+export function capturedOutbound(routes: Omit<SidecarRoutes, "captured">): CapturedOutbound {
   const httpPorts = new Set<number>();
   const connections = new Map<string, CapturedConnections>();
   const services = new Map(routes.services.map((service) => [service.hostname, service]));

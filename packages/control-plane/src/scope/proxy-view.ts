@@ -45,8 +45,8 @@ export interface SidecarClusters extends WorkloadClusters {
 /** How the sidecars of a namespace route. */
 export interface SidecarRoutes {
   readonly type: "sidecar";
-  /** As of clusters: a table for each port, in the place of the explicit proxy's. */
-  readonly isCaptured?: true;
+  /** Missing where applications name their proxy. With it there is a table for each port, in that one's place. */
+  readonly captured?: CapturedOutbound;
   readonly namespace: string;
   readonly services: readonly MeshService[];
   /** Those for the mesh, each with the hosts that no earlier one has taken. */

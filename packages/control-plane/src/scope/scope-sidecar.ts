@@ -9,6 +9,7 @@ import { effectiveRule } from "./effective-rule.ts";
 import { Keyed } from "./keyed.ts";
 import type { PodPort, Proxy } from "./proxy.ts";
 import type {
+  CapturedOutbound,
   CapturedSidecar,
   InboundPort,
   ScopedService,
@@ -36,23 +37,25 @@ export interface SidecarShared {
 export function sidecarShared(snapshot: MeshSnapshot, group: SidecarGroup): SidecarShared {
   const { services, virtualServices, destinationRules } = seenBy(snapshot, group);
   const { namespace, uncertified, isCaptured } = group;
-  const captured = isCaptured === undefined ? {} : { isCaptured };
   const scoped = services.map((service) => scopedService(destinationRules, service, namespace));
+  const routes: SidecarRoutes = {
+    type: "sidecar",
+    namespace,
+    services,
+    virtualServices: meshVirtualServices(virtualServices),
+    ...(snapshot.registryOnly === undefined ? {} : { registryOnly: snapshot.registryOnly }),
+    ...(snapshot.trustDomain === undefined ? {} : refusedClusters(scoped, uncertified)),
+  };
   return {
     clusters: Keyed.of<SidecarClusters>({
       type: "sidecar",
-      ...captured,
+      ...(isCaptured === undefined ? {} : { isCaptured }),
       ...workloadTls(snapshot, uncertified),
       services: scoped,
     }),
     routes: Keyed.of<SidecarRoutes>({
-      type: "sidecar",
-      ...captured,
-      namespace,
-      services,
-      virtualServices: meshVirtualServices(virtualServices),
-      ...(snapshot.registryOnly === undefined ? {} : { registryOnly: snapshot.registryOnly }),
-      ...(snapshot.trustDomain === undefined ? {} : refusedClusters(scoped, uncertified)),
+      ...routes,
+      ...(isCaptured === undefined ? {} : { captured: capturedOutbound(routes) }),
     }),
   };
 }
@@ -105,13 +108,14 @@ function meshVirtualServices(all: readonly MeshVirtualService[]): readonly MeshV
 
 export function sidecarOwn(snapshot: MeshSnapshot, shared: SidecarShared, proxy: Proxy): SidecarOwn {
   const { protocolDetectionTimeoutMs } = snapshot;
+  const { captured } = shared.routes.value;
   return {
     type: "sidecar",
     address: proxy.address,
     appAddress: proxy.appAddress,
     interceptionMode: proxy.interceptionMode,
     inbound: inboundPorts(snapshot, proxy),
-    ...(proxy.interceptionMode === "NONE" ? {} : { captured: capturedSidecar(snapshot, shared, proxy) }),
+    ...(captured === undefined ? {} : { captured: capturedSidecar(snapshot, captured, proxy) }),
     ...(protocolDetectionTimeoutMs === undefined ? {} : { protocolDetectionTimeoutMs }),
     publishedPorts: proxy.publishedPorts,
     ...pathsOf(snapshot),
@@ -125,7 +129,7 @@ export function reachableIn({ services }: Pick<SidecarClusters, "services">): (h
   return (hostname) => services.some((service) => service.hostname === hostname);
 }
 
-function capturedSidecar(snapshot: MeshSnapshot, shared: SidecarShared, proxy: Proxy): CapturedSidecar {
+function capturedSidecar(snapshot: MeshSnapshot, outbound: CapturedOutbound, proxy: Proxy): CapturedSidecar {
   const tlsOfPort = mutualTlsOfPorts(snapshot, proxy);
   const { peerAuthentications = [] } = snapshot;
   const named = new Set(targetPorts(snapshot, proxy).keys());
@@ -136,7 +140,7 @@ function capturedSidecar(snapshot: MeshSnapshot, shared: SidecarShared, proxy: P
   }));
   return {
     anyAddresses: anyAddresses(proxy),
-    outbound: capturedOutbound(shared.routes.value),
+    outbound,
     otherPorts: ports.flatMap(({ port, tls }) =>
       tls === "refused" ? [] : [{ ...(port === undefined ? {} : { port }), ...tls }],
     ),

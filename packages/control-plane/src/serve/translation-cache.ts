@@ -32,6 +32,23 @@ interface EncodedEndpoints {
   readonly encoded: EncodedResource;
 }
 
+/** One map for all proxies with the same clusters, as long as the endpoints are the same. */
+class MapsOfEndpoints {
+  readonly #maps = new WeakMap<EndpointSnapshot, Map<string, ResourceMap>>();
+
+  get(
+    { key }: Keyed<ClustersSection>,
+    snapshot: EndpointSnapshot,
+    make: () => readonly EncodedResource[],
+  ): ResourceMap {
+    let maps = this.#maps.get(snapshot);
+    if (maps === undefined) this.#maps.set(snapshot, (maps = new Map<string, ResourceMap>()));
+    let map = maps.get(key);
+    if (map === undefined) maps.set(key, (map = byName(make())));
+    return map;
+  }
+}
+
 export class TranslationCache {
   readonly #clusterId: string;
   readonly #clusters = new KeyedCache<ClustersSection, SharedClusters>(translateClusters);
@@ -39,9 +56,8 @@ export class TranslationCache {
   readonly #own = new KeyedCache<OwnSection, OwnResources>(translateOwn);
   /** The newest of each cluster, by its slot: an endpoint comes or goes, and what was there is not needed again. */
   readonly #endpoints = new Map<string, EncodedEndpoints>();
-  /** One map for all proxies with the same clusters, as long as the endpoints are the same. */
-  readonly #endpointMaps = new WeakMap<EndpointSnapshot, Map<string, ResourceMap>>();
-  readonly #nameMaps = new WeakMap<EndpointSnapshot, Map<string, ResourceMap>>();
+  readonly #endpointMaps = new MapsOfEndpoints();
+  readonly #nameMaps = new MapsOfEndpoints();
 
   constructor(clusterId: string) {
     this.#clusterId = clusterId;
@@ -61,26 +77,16 @@ export class TranslationCache {
 
   /** The endpoints of all clusters of a section. */
   endpoints(section: Keyed<ClustersSection>, snapshot: EndpointSnapshot): ResourceMap {
-    let maps = this.#endpointMaps.get(snapshot);
-    if (maps === undefined) this.#endpointMaps.set(snapshot, (maps = new Map<string, ResourceMap>()));
-    let map = maps.get(section.key);
-    if (map === undefined) {
-      map = byName(this.#clusters.get(section).outbound.map((cluster) => this.#encode(cluster, snapshot)));
-      maps.set(section.key, map);
-    }
-    return map;
+    return this.#endpointMaps.get(section, snapshot, () =>
+      this.#clusters.get(section).outbound.map((cluster) => this.#encode(cluster, snapshot)),
+    );
   }
 
   /** Names for the DNS servers of those that see these Services; made when the first of them asks. */
-  names({ key, value }: Keyed<ClustersSection>, snapshot: EndpointSnapshot): ResourceMap {
-    let maps = this.#nameMaps.get(snapshot);
-    if (maps === undefined) this.#nameMaps.set(snapshot, (maps = new Map<string, ResourceMap>()));
-    let map = maps.get(key);
-    if (map === undefined) {
-      map = byName([encodeResource(NameTableSchema, translateNames(value.services, snapshot))]);
-      maps.set(key, map);
-    }
-    return map;
+  names(section: Keyed<ClustersSection>, snapshot: EndpointSnapshot): ResourceMap {
+    return this.#nameMaps.get(section, snapshot, () => [
+      encodeResource(NameTableSchema, translateNames(section.value.services, snapshot)),
+    ]);
   }
 
   /** Everything at once; the server takes the sections one by one, and declares those that have changed. */

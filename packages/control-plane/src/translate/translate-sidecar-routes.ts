@@ -10,8 +10,7 @@ import {
   type VirtualHost,
   VirtualHostSchema,
 } from "@tulle/xds/envoy/config/route/v3/route_components_pb";
-import { capturedOutbound } from "../scope/captured-sidecar.ts";
-import type { SidecarRoutes } from "../scope/proxy-view.ts";
+import type { CapturedOutbound, SidecarRoutes } from "../scope/proxy-view.ts";
 import { HostIndex } from "../snapshot/host-match.ts";
 import type { MeshPort, MeshService, MeshVirtualService } from "../snapshot/mesh-snapshot.ts";
 import { catchAllLast, defaultRoute, type RouteContext, virtualServiceRoutes } from "./http-routes.ts";
@@ -25,20 +24,22 @@ const httpPort = 80;
 /** The table of the explicit proxy. */
 export function translateSidecarRoutes(view: SidecarRoutes): RouteConfiguration {
   const hosts = [...serviceHosts(view), ...otherHosts(view), ...unknownPort(view)];
-  return routeTable(httpProxyRoute, hosts, view.registryOnly === true ? blockAll() : allowAny());
+  return routeTable(httpProxyRoute, hosts, otherwise(view));
 }
 
 /**
  * One table for each port with requests, and one for each port whose protocol its first bytes tell, which has a
  * listener for itself. Hosts that no Service has are reached on port 80.
  */
-export function translateCapturedRoutes(view: SidecarRoutes): readonly RouteConfiguration[] {
+export function translateCapturedRoutes(
+  view: SidecarRoutes,
+  { httpPorts, connections }: CapturedOutbound,
+): readonly RouteConfiguration[] {
   const byPort = Map.groupBy(
     serviceHosts(view).filter(({ protocol }) => isHttp(protocol)),
     ({ port }) => port,
   );
-  const { httpPorts, connections } = capturedOutbound(view);
-  const rest = view.registryOnly === true ? blockAll() : allowAny();
+  const rest = otherwise(view);
   const ofPorts = httpPorts.map((port) => {
     const hosts = byPort.get(port) ?? [];
     return routeTable(String(port), port === httpPort ? [...hosts, ...otherHosts(view)] : hosts, rest);
@@ -49,6 +50,11 @@ export function translateCapturedRoutes(view: SidecarRoutes): readonly RouteConf
     .filter(({ name }) => detected.has(name))
     .map(({ name, routes }) => routeTable(name, [{ name, domains: ["*"], routes }]));
   return [...ofPorts, ...ofServices];
+}
+
+/** What becomes of requests to hosts that no Service and no rule has. */
+function otherwise({ registryOnly }: SidecarRoutes): VirtualHost {
+  return registryOnly === true ? blockAll() : allowAny();
 }
 
 function routeTable(name: string, hosts: readonly NamedRoutes[], rest?: VirtualHost): RouteConfiguration {
@@ -99,7 +105,7 @@ function serviceHosts(view: SidecarRoutes): ServiceRoutes[] {
       return routes.length === 0 ? [defaultRoute(service, number, refused)] : routes;
     };
     const routesOf = (port: MeshPort): readonly Route[] => [
-      ...(passesConnections(port.protocol) && view.isCaptured !== true
+      ...(passesConnections(port.protocol) && view.captured === undefined
         ? tunnelRoutes(service, port, virtualService, services, refused)
         : []),
       ...(isHttp(port.protocol) ? requestRoutes(port) : []),
@@ -110,7 +116,7 @@ function serviceHosts(view: SidecarRoutes): ServiceRoutes[] {
         port: port.number,
         protocol: port.protocol,
         name: withPort(service.hostname, port.number),
-        domains: domainsOf(serviceNames(service, view.namespace), port.number, view.isCaptured === true),
+        domains: domainsOf(serviceNames(service, view.namespace), port.number, view.captured !== undefined),
         routes: routesOf(port),
       }));
   });

@@ -3,7 +3,14 @@
 import { type EncodedResource, encodeResource } from "@tulle/xds";
 import { type Cluster, ClusterSchema } from "@tulle/xds/envoy/config/cluster/v3/cluster_pb";
 import { ListenerSchema } from "@tulle/xds/envoy/config/listener/v3/listener_pb";
-import type { ClustersSection, OwnSection, RoutesSection, SidecarClusters } from "../scope/proxy-view.ts";
+import type { RouteConfiguration } from "@tulle/xds/envoy/config/route/v3/route_pb";
+import type {
+  ClustersSection,
+  OwnSection,
+  RoutesSection,
+  SidecarClusters,
+  SidecarRoutes,
+} from "../scope/proxy-view.ts";
 import {
   translateBlackHole,
   translateCapturedPassthrough,
@@ -64,11 +71,14 @@ function passthrough({ isCaptured }: SidecarClusters): Cluster {
 export function translateRoutes(section: RoutesSection): readonly EncodedResource[] {
   const routes =
     section.type === "sidecar"
-      ? section.isCaptured === true
-        ? translateCapturedRoutes(section)
-        : [translateSidecarRoutes(section)]
+      ? sidecarRoutes(section)
       : section.ports.map((port) => translateGatewayRoutes(section, port));
   return routes.map(encodeRoutes);
+}
+
+function sidecarRoutes(section: SidecarRoutes): readonly RouteConfiguration[] {
+  const { captured } = section;
+  return captured === undefined ? [translateSidecarRoutes(section)] : translateCapturedRoutes(section, captured);
 }
 
 export function translateOwn(section: OwnSection): OwnResources {
