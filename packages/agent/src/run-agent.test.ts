@@ -18,7 +18,13 @@ import {
 import { messageFromJson } from "@tulle/xds/json";
 import { resourceSchemas } from "@tulle/xds/resource-schemas";
 import { envoyPath } from "../../../tests/tools/envoy-path.ts";
-import { freeAddressBlock, freePort, startProcess, waitFor } from "../../../tests/tools/processes.ts";
+import {
+  freeAddressBlock,
+  freePort,
+  type StartedProcess,
+  startProcess,
+  waitFor,
+} from "../../../tests/tools/processes.ts";
 import { decodePeerMetadata } from "./bootstrap/peer-metadata.ts";
 import type { RunningDataPlane } from "./data-plane/data-plane.ts";
 import { type AgentOptions, runAgent } from "./run-agent.ts";
@@ -104,6 +110,24 @@ async function startControlPlane(
 }
 
 const portOf = (server: RunningAdsServer): number => ("port" in server.address ? server.address.port : 0);
+
+async function startAgent(context: TestContext, env: Record<string, string>): Promise<StartedProcess> {
+  const agent = await startProcess(process.execPath, ["--input-type=module", "--eval", agentProgram], {
+    name: "agent",
+    cwd: import.meta.dirname,
+    env: { ...env, TULLE_PROXY_LOG_LEVEL: "warning" },
+  });
+  context.after(() => agent.stop());
+  return agent;
+}
+
+/** Waits until an agent's health page says that. */
+async function health(agent: StartedProcess, { address }: Pod, said: string): Promise<void> {
+  await waitFor(async () => (await get(address, 15_021, "/healthz/ready")) === said, {
+    what: `the agent to say ${said}`,
+    details: () => agent.output(),
+  });
+}
 
 async function get(host: string, port: number, url = "/"): Promise<string> {
   const { promise, resolve, reject } = Promise.withResolvers<string>();
@@ -307,33 +331,49 @@ for (const dataPlane of ["tulle", "envoy"] as const) {
     const pod = new Pod(context);
     const { port } = server.address() as AddressInfo;
     const controlPlane = await startControlPlane(context, declarations(pod.address, port));
-    const agent = await startProcess(process.execPath, ["--input-type=module", "--eval", agentProgram], {
-      name: "agent",
-      cwd: import.meta.dirname,
-      env: {
-        ...pod.env(portOf(controlPlane)),
-        TULLE_PROXY: dataPlane,
-        TULLE_ENVOY: await envoyPath(),
-        TULLE_PROXY_LOG_LEVEL: "warning",
-        TULLE_DRAIN_MS: "20000",
-      },
+    const agent = await startAgent(context, {
+      ...pod.env(portOf(controlPlane)),
+      TULLE_PROXY: dataPlane,
+      TULLE_ENVOY: await envoyPath(),
+      TULLE_DRAIN_MS: "20000",
+      TULLE_MINIMUM_DRAIN_MS: "200",
     });
-    context.after(() => agent.stop());
-    await waitFor(async () => (await get(pod.address, 15_021, "/healthz/ready")) === "200 ready", {
-      what: "the pod to be ready",
-      details: () => agent.output(),
-    });
+    await health(agent, pod, "200 ready");
     const answer = get(pod.address, listenerPort);
     const response = await arrived.promise;
     agent.kill("SIGTERM");
     // The agent drains: its health page says that it leaves, while the request still runs.
-    await waitFor(async () => (await get(pod.address, 15_021, "/healthz/ready")) !== "200 ready", {
-      what: "the agent to leave",
-      details: () => agent.output(),
-    });
+    await health(agent, pod, "503 the agent is stopping");
     assert.equal(agent.exit, undefined);
     response.end("late");
     assert.equal(await answer, "200 late");
     assert.deepEqual(await agent.exited, { code: 0, signal: null }, agent.output());
+  });
+
+  test(`${dataPlane}: after SIGTERM it answers who does not know that it leaves, and at SIGINT it ends`, async (context) => {
+    const pod = new Pod(context);
+    const backEnd = await startBackEnd(context);
+    const controlPlane = await startControlPlane(context, declarations(pod.address, backEnd.port));
+    const start = async (): Promise<StartedProcess> => {
+      const agent = await startAgent(context, {
+        ...pod.env(portOf(controlPlane)),
+        TULLE_PROXY: dataPlane,
+        TULLE_ENVOY: await envoyPath(),
+        TULLE_DRAIN_MS: "3600000",
+        TULLE_MINIMUM_DRAIN_MS: "3600000",
+      });
+      await health(agent, pod, "200 ready");
+      return agent;
+    };
+    const terminated = await start();
+    terminated.kill("SIGTERM");
+    await health(terminated, pod, "503 the agent is stopping");
+    // Nothing is open by now, and each of these is a connection of its own.
+    for (let count = 0; count < 3; count += 1) assert.match(await get(pod.address, listenerPort), /^200 from /);
+    terminated.kill("SIGTERM");
+    assert.deepEqual(await terminated.exited, { code: 1, signal: null }, terminated.output());
+    const interrupted = await start();
+    interrupted.kill("SIGINT");
+    assert.deepEqual(await interrupted.exited, { code: 0, signal: null }, interrupted.output());
   });
 }

@@ -15,7 +15,7 @@ import { startRelay } from "./relay/relay.ts";
 import { type AgentSettings, parseSettings } from "./settings.ts";
 
 export interface AgentOptions {
-  /** Ends the agent as SIGTERM does. Without it the agent listens for SIGTERM and SIGINT itself. */
+  /** Ends the agent as SIGINT does. Without it the agent listens for SIGTERM and SIGINT itself. */
   readonly stop?: AbortSignal;
   readonly logging?: Logging;
   /** For tests, in place of the proxy that the settings name. */
@@ -106,7 +106,7 @@ async function run(
     });
     proxy = await startDataPlane({ settings, bootstrap, bootstrapPath, env: proxyEnv, logging });
     log.info("the agent runs", { node: nodeId(settings), dataPlane: settings.dataPlane });
-    const code = await untilEnd(proxy, stop, settings.drainMs);
+    const code = await untilEnd(proxy, stop, settings);
     if (!stop.aborted) log.critical(`the proxy ended by itself with exit code ${code}`);
     return stop.aborted ? agentExitCodes.ok : code || agentExitCodes.failed;
   } finally {
@@ -141,7 +141,11 @@ function dnsPage(metrics: MetricRegistry, format: ExpositionFormat): string {
   return [...metrics.pieces({ format, accepts, isPart: true })].join("");
 }
 
-async function untilEnd(proxy: RunningDataPlane, stop: AbortSignal, drainMs: number): Promise<number> {
+async function untilEnd(
+  proxy: RunningDataPlane,
+  stop: AbortSignal,
+  { drainMs, minimumDrainMs }: Pick<AgentSettings, "drainMs" | "minimumDrainMs">,
+): Promise<number> {
   const stopped = Promise.withResolvers<void>();
   const onStop = (): void => stopped.resolve();
   if (stop.aborted) onStop();
@@ -149,16 +153,25 @@ async function untilEnd(proxy: RunningDataPlane, stop: AbortSignal, drainMs: num
   const first = await Promise.race([proxy.ended, stopped.promise.then(() => undefined)]);
   stop.removeEventListener("abort", onStop);
   if (first !== undefined) return first;
-  await proxy.stop(drainMs);
+  await proxy.stop({
+    leastMs: stop.reason === untold ? Math.min(minimumDrainMs, drainMs) : 0,
+    mostMs: drainMs,
+  });
   return proxy.ended;
 }
 
-/** SIGTERM is the platform's word, SIGINT a person's at a terminal. A second one ends the process at once. */
+/** Why an agent is stopped, where clients of its workload may not know it yet and go on to connect. */
+const untold = "SIGTERM";
+
+/**
+ * SIGTERM is the word of a platform, which tells the workload's clients at the same time, or later; SIGINT that of who
+ * has told them before, and of a person at a terminal. A second one ends the process at once.
+ */
 function stopSignal(): { readonly signal: AbortSignal; readonly release: () => void } {
   const controller = new AbortController();
-  const onSignal = (): void => {
+  const onSignal = (name: NodeJS.Signals): void => {
     if (controller.signal.aborted) process.exit(agentExitCodes.failed);
-    controller.abort();
+    controller.abort(name);
   };
   process.on("SIGTERM", onSignal);
   process.on("SIGINT", onSignal);

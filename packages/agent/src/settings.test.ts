@@ -32,6 +32,7 @@ test("five variables are enough", () => {
       concurrency: 1,
       logLevel: "info",
       drainMs: 5000,
+      minimumDrainMs: 5000,
       listenerDrainMs: 45_000,
       memoryLimitBytes: 0,
       dnsAddresses: [],

@@ -28,8 +28,10 @@ export interface AgentSettings {
   readonly envoyCommand: string;
   readonly concurrency: number;
   readonly logLevel: LogLevel;
-  /** How long requests may still run after SIGTERM. */
+  /** How long requests may still run once the agent was told to stop. */
   readonly drainMs: number;
+  /** How long it takes connections after SIGTERM: clients learn only now that the workload leaves. */
+  readonly minimumDrainMs: number;
   /** Ports of Tulle's proxy that only programs of this user may connect to. */
   readonly ownUserPorts: ReadonlySet<number>;
   /** Addresses (`127.16.4.0/22`) at which Tulle's proxy talks to programs of this user alone. */
@@ -156,7 +158,13 @@ export const agentVariables = [
       "domains that no other name server knows, with commas between: names that the mesh lacks are told to be none",
     fallback: "",
   },
-  { name: "TULLE_DRAIN_MS", meaning: "how long requests may go on after SIGTERM", fallback: "5000" },
+  { name: "TULLE_DRAIN_MS", meaning: "how long requests may go on after SIGTERM or SIGINT", fallback: "5000" },
+  {
+    // Istio: MINIMUM_DRAIN_DURATION.
+    name: "TULLE_MINIMUM_DRAIN_MS",
+    meaning: "how long connections are still taken after SIGTERM, at most as long as requests may go on",
+    fallback: "5000",
+  },
   {
     name: "TULLE_LISTENER_DRAIN_MS",
     meaning: "how long connections of a listener that was removed or changed may go on",
@@ -209,6 +217,7 @@ export function parseSettings(env: Environment): ParsedSettings {
     concurrency: whole("TULLE_CONCURRENCY", 1, 256),
     logLevel: isLogLevel(logLevel) ? logLevel : "info",
     drainMs: whole("TULLE_DRAIN_MS", 0, 3_600_000),
+    minimumDrainMs: whole("TULLE_MINIMUM_DRAIN_MS", 0, 3_600_000),
     ownUserPorts: parsePorts(text("TULLE_OWN_USER_PORTS"), problems),
     ownUserRange: parseRange(text("TULLE_OWN_USER_RANGE"), problems),
     memoryLimitBytes: whole("TULLE_PROXY_MEMORY_LIMIT_BYTES", 0, Number.MAX_SAFE_INTEGER),

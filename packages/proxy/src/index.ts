@@ -10,4 +10,5 @@ export { HeaderMap } from "./http/header-map.ts";
 export { StreamInfo } from "./http/stream-info.ts";
 export { HttpConnectionManager } from "./http-connection-manager/http-connection-manager.ts";
 export { type ProxyOptions, type RunningProxy, runProxy } from "./run-proxy.ts";
+export type { DrainTimes } from "./listener/listener-host.ts";
 export { validateBootstrap } from "./bootstrap/validate-bootstrap.ts";

@@ -17,7 +17,7 @@ import { systemClock } from "./worker/clock.ts";
 import { DataPath } from "./worker/data-path.ts";
 import { parseListenDescriptors } from "./listener/inherited-descriptors.ts";
 import { CheckQueue } from "./cluster/health-check/check-queue.ts";
-import { ListenerHost } from "./listener/listener-host.ts";
+import { type DrainTimes, ListenerHost } from "./listener/listener-host.ts";
 import { OverloadControl } from "./overload/overload-control.ts";
 import { OwnUserHosts } from "./own-user/own-user-hosts.ts";
 import { ConfigRecords } from "./runtime/config-records.ts";
@@ -80,10 +80,10 @@ export interface RunningProxy {
   listenerAddresses(): ReadonlyMap<string, readonly { readonly ip: string; readonly port: number }[]>;
   readonly logging: Logging;
   readonly metrics: MetricRegistry;
-  /** Asks clients to leave (`Connection: close`); resolves when they have, or after `graceMs`. */
-  drain(graceMs: number): Promise<void>;
+  /** Asks clients to leave (`Connection: close`); resolves when they have. */
+  drain(times: DrainTimes): Promise<void>;
   /** Drains, then closes. */
-  stop(drainMs: number): Promise<void>;
+  stop(times: DrainTimes): Promise<void>;
   /** Closes everything at once; may be called more than once. */
   close(): Promise<void>;
 }
@@ -117,9 +117,9 @@ export async function runProxy(options: ProxyOptions): Promise<RunningProxy> {
   const { bootstrap, targets, secrets, openStream, state, listenerHost, logging, metrics } = parts;
   const begun: BegunParts = {};
   const { ended, close } = ending(parts, begun, options.lastBatchesMs ?? defaultLastBatchesMs);
-  const drain = (graceMs: number): Promise<void> => {
+  const drain = (times: DrainTimes): Promise<void> => {
     state.drain();
-    return listenerHost.drain(graceMs).finally(() => (parts.exporters.flush(), void parts.sinks.flush()));
+    return listenerHost.drain(times).finally(() => (parts.exporters.flush(), void parts.sinks.flush()));
   };
   parts.overload.start();
   try {
@@ -130,7 +130,7 @@ export async function runProxy(options: ProxyOptions): Promise<RunningProxy> {
         ...parts,
         ...targets,
         isForOwnUser: options.ownUserPorts?.has(bootstrap.adminAddress.port) === true,
-        drainListeners: () => void drain(options.drainTimeMs ?? defaultDrainTimeMs),
+        drainListeners: () => void drain({ leastMs: 0, mostMs: options.drainTimeMs ?? defaultDrainTimeMs }),
         quit: () => void close(),
       });
     }
@@ -156,7 +156,7 @@ export async function runProxy(options: ProxyOptions): Promise<RunningProxy> {
     logging,
     metrics,
     drain,
-    stop: (drainMs) => drain(drainMs).then(close),
+    stop: (times) => drain(times).then(close),
     close,
   };
 }

@@ -1,5 +1,6 @@
 // What the agent needs of a proxy, whichever it is: it runs until it is drained, or ends by itself.
 import type { Bootstrap } from "@tulle/xds/envoy/config/bootstrap/v3/bootstrap_pb";
+import type { DrainTimes } from "@tulle/proxy";
 import type { ExpositionFormat, Logging } from "@tulle/telemetry";
 import type { AgentSettings } from "../settings.ts";
 
@@ -10,8 +11,8 @@ export interface RunningDataPlane {
   isReady(): Promise<boolean>;
   /** In that format if it knows it; undefined = it does not answer. */
   metrics(format: ExpositionFormat): Promise<ProxyMetrics | undefined>;
-  /** Takes no new connections, lets requests finish for up to `drainMs`, and ends. */
-  stop(drainMs: number): Promise<void>;
+  /** Asks clients to leave, and ends when they have. */
+  stop(times: DrainTimes): Promise<void>;
 }
 
 export interface ProxyMetrics {

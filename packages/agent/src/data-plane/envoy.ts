@@ -2,6 +2,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { constants } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
+import type { DrainTimes } from "@tulle/proxy";
 import { adminRequest } from "./admin-request.ts";
 import type { ProxyMetrics, RunningDataPlane, StartDataPlane } from "./data-plane.ts";
 
@@ -23,6 +24,8 @@ export const startEnvoy: StartDataPlane = async ({ settings, bootstrapPath, env,
   child.once("error", (error) => started.reject(new Error(`cannot run ${settings.envoyCommand}: ${error.message}`)));
   child.once("exit", (code, signal) => resolve(code ?? 128 + constants.signals[signal ?? "SIGKILL"]));
   await started.promise;
+  // An agent that is told to end at once leaves nobody behind who keeps its ports.
+  process.once("exit", () => child.kill("SIGKILL"));
   log.info("envoy runs", { pid: child.pid });
   return new EnvoyProcess(child, ended, settings.podAddress);
 };
@@ -51,11 +54,14 @@ class EnvoyProcess implements RunningDataPlane {
     return text === undefined ? undefined : { format: "prometheus", text };
   }
 
-  async stop(drainMs: number): Promise<void> {
-    const deadline = performance.now() + drainMs;
+  async stop({ leastMs, mostMs }: DrainTimes): Promise<void> {
+    const deadline = performance.now() + mostMs;
     // Draining needs the admin page; without it Envoy is ended at once, which is the best that is left.
     const draining = await this.#admin("POST", "/drain_listeners?graceful&skip_exit");
-    if (draining !== undefined) await this.#finishWork(deadline);
+    if (draining !== undefined) {
+      await Promise.race([sleep(leastMs), this.ended]);
+      await this.#finishWork(deadline);
+    }
     if (this.#child.exitCode === null && this.#child.signalCode === null) this.#child.kill("SIGTERM");
     const timer = setTimeout(() => this.#child.kill("SIGKILL"), killAfterMs);
     await this.ended;

@@ -26,6 +26,6 @@ export const startTulle: StartDataPlane = async ({ settings, bootstrap, env, log
       const text = await runInSlices(joined(proxy.metrics.pieces({ format, isPart: true })));
       return { format, text };
     },
-    stop: (drainMs) => proxy.stop(drainMs),
+    stop: (times) => proxy.stop(times),
   };
 };

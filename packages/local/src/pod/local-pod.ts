@@ -1,13 +1,17 @@
 // One pod: a sidecar (or a gateway's proxy) and the programs beside it, in the order that loses no request.
 //
-// Phases, in this order; none is ever gone back to: `blocked`           it cannot run here; nothing is started, the
-// problems say why `starting-proxy`    the proxy runs and is not ready yet; the programs are held `starting-app`
-// the programs run; not all have passed their first readiness probe `running`           all have passed it once.
-// `ready` says whether they still do: a probe that fails or a process that ended takes the pod out of its Services
-// until it is well again `draining`          it is about to leave: the endpoints are withdrawn, everything still
-// answers `stopping-app`      the programs got SIGTERM; the proxy still serves them `stopping-proxy`    the programs
-// are gone; the proxy got SIGTERM `gone`              nothing of it runs A pod without a proxy skips the proxy's
-// phases, a gateway those of the programs.
+// Phases, in this order; none is ever gone back to:
+// - `blocked`: it cannot run here; nothing is started, the problems say why
+// - `starting-proxy`: the proxy runs and is not ready yet; the programs are held
+// - `starting-app`: the programs run; not all have passed their first readiness probe
+// - `running`: all have passed it once. `ready` says whether they still do: a probe that fails or a process that ended
+//   takes the pod out of its Services until it is well again
+// - `draining`: it is about to leave: the endpoints are withdrawn, everything still answers
+// - `stopping-app`: the programs got SIGTERM; the proxy still serves them
+// - `stopping-proxy`: the programs are gone; the proxy was told to end
+// - `gone`: nothing of it runs
+//
+// A pod without a proxy skips the proxy's phases, a gateway those of the programs.
 import { randomUUID } from "node:crypto";
 import path from "node:path";
 import type { ProcessEnd, ProcessSpec, RestartPolicy } from "../process/supervised-process.ts";

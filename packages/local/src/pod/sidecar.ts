@@ -110,6 +110,8 @@ export function sidecarSpec(
     logFile,
     listenDescriptors: inherited.map((port) => [port.targetPort, port.descriptor!]),
     restart,
+    // Its endpoints are withdrawn by then: it need not wait for clients that do not know.
+    stopSignal: "SIGINT",
   };
 }
 

@@ -36,6 +36,11 @@ const endings = [
     text: "file.js:3\n    throw x;\n    ^\n\nError: no port\n    at a (b:1:2)\n    at c {\n  code: 'X'\n}\n\nNode.js v26.10.0\n",
     expected: "Error: no port",
   },
+  {
+    name: "no part of a line",
+    text: `[begin] and the end of it${"\n[2026-11-26T12:24:26.078Z] GET /".repeat(200)}`,
+    expected: "[2026-11-26T12:24:26.078Z] GET /",
+  },
   { name: "a long line", text: "x".repeat(1000), expected: "x".repeat(300) },
 ];
 for (const { name, text, expected } of endings) {

@@ -58,6 +58,8 @@ export class LogFile {
     const tail = Buffer.alloc(Math.min(size, 4096));
     readSync(this.descriptor, tail, 0, tail.length, size - tail.length);
     const lines = tail.toString("utf8").trim().split("\n");
+    // What is left of a line is not what was said.
+    if (size > tail.length && lines.length > 1) lines.shift();
     // Below an uncaught error Node prints the stack, properties of the error and its version.
     const telling = lines.findLast((line) => /^\S/.test(line) && !/^(Node\.js v|[{}[\]])/.test(line));
     return (telling ?? lines.at(-1) ?? "").slice(0, 300);

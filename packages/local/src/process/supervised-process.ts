@@ -3,8 +3,8 @@
 //
 // States: `idle` (never started) → `held` (what it is made of is not there) → `running` → on an unwanted end `waiting`
 // (back-off) → `running` again, or, with restarts off, `failed`; a start may always find it `held`, until `tryAgain`.
-// `restart` leads from `running` over `restarting` (SIGTERM sent) to `running`. `stop` leads from any state to
-// `stopping` (SIGTERM sent) and then `ended`; after that it never runs again.
+// `restart` leads from `running` over `restarting` (stop signal sent) to `running`. `stop` leads from any state to
+// `stopping` (stop signal sent) and then `ended`; after that it never runs again.
 import { performance } from "node:perf_hooks";
 import { LogFile } from "./log-file.ts";
 import { restartDelayMs, stableAfterMs } from "./restart-delay.ts";
@@ -26,6 +26,8 @@ export interface ProcessSpec {
   /** Listening sockets and the port that each stands for; the program learns of them by TULLE_LISTEN_FDS. */
   readonly listenDescriptors?: readonly (readonly [port: number, descriptor: number])[];
   readonly restart: RestartPolicy;
+  /** Asks it to end; SIGTERM when missing. */
+  readonly stopSignal?: NodeJS.Signals;
 }
 
 export type ProcessState = "idle" | "held" | "running" | "waiting" | "failed" | "restarting" | "stopping" | "ended";
@@ -147,16 +149,16 @@ export class SupervisedProcess {
   restart(graceMs: number): void {
     if (this.#state !== "running") return;
     this.#state = "restarting";
-    this.#guarded?.signal("SIGTERM");
+    this.#askToEnd();
     this.#restartTimer = setTimeout(() => this.kill(), graceMs);
   }
 
-  /** SIGTERM, then SIGKILL to the group after `graceMs`. Resolves when nothing of it runs any more. */
+  /** The stop signal, then SIGKILL to the group after `graceMs`. Resolves when nothing of it runs any more. */
   async stop(graceMs: number): Promise<void> {
     clearTimeout(this.#restartTimer);
     if (this.#state === "running" || this.#state === "restarting") {
       this.#state = "stopping";
-      this.#guarded?.signal("SIGTERM");
+      this.#askToEnd();
       const timer = setTimeout(() => this.kill(), graceMs);
       await this.#ended.promise;
       clearTimeout(timer);
@@ -180,6 +182,10 @@ export class SupervisedProcess {
   /** Keeps the log below its limit; called now and then. */
   boundLog(): void {
     if (this.#state !== "ended") this.#log.bound();
+  }
+
+  #askToEnd(): void {
+    this.#guarded?.signal(this.spec.stopSignal ?? "SIGTERM");
   }
 
   #takeEnd(

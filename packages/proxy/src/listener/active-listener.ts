@@ -80,10 +80,15 @@ export class ActiveListener {
     });
   }
 
-  /** Every connection ends with its next answer, or after the time. Resolves when none is left. */
-  drain(drainTimeMs: number): Promise<void> {
+  /** Every connection, those that are still to come too, ends with its next answer. */
+  beginDrain(): void {
     this.#draining = true;
     for (const connection of this.#connections.keys()) connection.drain();
+  }
+
+  /** As `beginDrain`; what has not ended after the time is cut. Resolves when no connection is left. */
+  drain(drainTimeMs: number): Promise<void> {
+    this.beginDrain();
     if (this.#connections.size === 0) return Promise.resolve();
     const timer = this.#after(drainTimeMs, () => this.destroyConnections());
     return new Promise((resolve) => {

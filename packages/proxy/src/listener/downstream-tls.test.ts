@@ -466,7 +466,7 @@ test("a connection in its handshake is drained once it is established", async (t
     () => door.host.activeConnections === 1,
     () => "the connection",
   );
-  const drained = door.host.drain(10_000);
+  const drained = door.host.drain({ leastMs: 0, mostMs: 10_000 });
   const over = tls.connect({ socket: slow.socket, servername: "a.example", rejectUnauthorized: false });
   let received = "";
   over.on("data", (data) => (received += data.toString("latin1")));

@@ -136,7 +136,7 @@ test("draining a process resolves when nothing is left", async (t) => {
   const host = newHost();
   t.after(() => host.stop());
   await host.apply(directListener("one"));
-  await host.drain(10_000);
+  await host.drain({ leastMs: 0, mostMs: 10_000 });
   const client = await Client.connect(t, portOf(host));
   client.send(get);
   assert.match(await client.receiveEnd(), /connection: close/);
@@ -211,7 +211,7 @@ test("a listener that is removed while the process drains ends both waits", asyn
     () => "the connection",
   );
   let drained = false;
-  void host.drain(10_000).then(() => (drained = true));
+  void host.drain({ leastMs: 0, mostMs: 10_000 }).then(() => (drained = true));
   host.remove("hand-built", 10_000);
   client.socket.destroy();
   await until(

@@ -1,6 +1,7 @@
 // The sockets of a worker: binds what the runtime's listeners name, hands each accepted connection to the filter chain
 // that matches, and drains what leaves the configuration (Envoy: ListenerManager, ConnectionHandler).
 import net, { isIPv6 } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
 import { acceptBacklog, descriptorLimit, descriptorOf, DescriptorReserve } from "@tulle/listening";
 import { Trouble } from "@tulle/telemetry";
 import type { DataPath } from "../worker/data-path.ts";
@@ -20,6 +21,14 @@ export interface ListenerHostOptions {
   readonly ownUserPorts?: ReadonlySet<number>;
   /** How long connections of a filter chain that is no longer configured go on (Envoy: --drain-time-s, 600 s). */
   readonly drainTimeMs?: number;
+}
+
+/** How long a process that is to end goes on. */
+export interface DrainTimes {
+  /** New connections are taken at least for that long. */
+  readonly leastMs: number;
+  /** What has not ended by then is cut. */
+  readonly mostMs: number;
 }
 
 interface Bound {
@@ -224,12 +233,14 @@ export class ListenerHost {
 
   /**
    * Answers from now on carry `Connection: close`, while new connections are still taken (Envoy: drain of a process);
-   * those of inherited sockets wait for whoever else has them, or comes next. Resolves when no connection is left or
-   * after `drainTimeMs`, when those that are left are cut.
+   * after `leastMs` those of inherited sockets wait for whoever else has them, or comes next. Resolves when no
+   * connection is left, not before `leastMs`, or after `mostMs`, when those that are left are cut.
    */
-  async drain(drainTimeMs: number): Promise<void> {
+  async drain({ leastMs, mostMs }: DrainTimes): Promise<void> {
+    for (const { active } of this.#entries.values()) active.beginDrain();
+    if (leastMs > 0) await sleep(leastMs);
     for (const { bound } of this.#entries.values()) for (const { own, server } of bound) if (!own) server.close();
-    const all = [...this.#entries.values()].map(({ active }) => active.drain(drainTimeMs));
+    const all = [...this.#entries.values()].map(({ active }) => active.drain(Math.max(mostMs - leastMs, 0)));
     await Promise.all(all);
   }
 

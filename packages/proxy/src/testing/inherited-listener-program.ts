@@ -21,4 +21,7 @@ const routes = prefixRoutes({
 const fault = await host.apply(handBuiltListener(handBuiltConnectionManager(routes, { log: () => undefined }), 8080));
 process.stdout.write(fault ?? "accepting");
 process.stdin.on("end", () => process.exit(0));
-process.stdin.on("data", () => void host.drain(10_000).then(() => process.stdout.write(", drained")));
+process.stdin.on(
+  "data",
+  () => void host.drain({ leastMs: 0, mostMs: 10_000 }).then(() => process.stdout.write(", drained")),
+);

@@ -221,7 +221,7 @@ test("a long connection is told of while it lasts, and outlives the draining of 
   await client.receive(/x/);
   proxy.clock.advance(5010);
   assert.deepEqual(proxy.reports, ["opened", "continues"]);
-  const drained = proxy.host.drain(60_000);
+  const drained = proxy.host.drain({ leastMs: 0, mostMs: 60_000 });
   client.send("y");
   await client.receive(/y/);
   proxy.clock.advance(60_010);
