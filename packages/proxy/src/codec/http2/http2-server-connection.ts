@@ -123,6 +123,7 @@ export class Http2ServerConnection implements ServerCodec, SessionOwner, SilentC
   #beginRequest(streamId: number, section: FieldSection): void {
     const session = this.#session;
     if (session.isFlooded()) return;
+    const isFirst = session.streams.lastPeerId === 0;
     const fields = this.#request;
     fields.begin();
     if (!session.decoder.decode(section.bytes, section.start, section.end, fields)) {
@@ -137,6 +138,7 @@ export class Http2ServerConnection implements ServerCodec, SessionOwner, SilentC
     const head = fields.isTooLarge ? undefined : fields.head(session.options.allowConnect);
     const stream = new Http2ServerStream(streamId, session, head);
     session.add(stream);
+    if (isFirst && this.#isDraining) this.#askToLeave();
     stream.isReceiveOver = section.endStream;
     stream.countFieldsReceived(section.wireBytes, fields.textBytes);
     if (session.streams.size > session.options.maxConcurrentStreams) {
@@ -200,6 +202,11 @@ export class Http2ServerConnection implements ServerCodec, SessionOwner, SilentC
   drain(): void {
     if (this.#isDraining || this.#state === "closing" || this.#state === "closed") return;
     this.#isDraining = true;
+    // Who has only just connected is about to ask. Clients that are told to leave before they have fail that call.
+    if (this.#session.streams.lastPeerId > 0) this.#askToLeave();
+  }
+
+  #askToLeave(): void {
     // What is under way to us is answered still: the client learns first that it shall open no more, and when it has,
     // which was the last (§6.8).
     this.#session.frames.goAway(maxInteger, errorCodes.noError);

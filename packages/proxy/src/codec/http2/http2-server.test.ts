@@ -141,6 +141,21 @@ test("what a client says of a stream that it gives up, and what is no message", 
   peer.socket.destroy();
 });
 
+test("who connects to a proxy that drains is answered, and told to leave by that", async (t) => {
+  const port = await backEnd(t, (_request, response) => void response.end("answered"));
+  const proxy = await runProxy(t, { routes: { "/": forwardTo(handBuiltCluster("c", [port])) } });
+  await proxy.host.drain({ leastMs: 0, mostMs: 60_000 });
+  const session = await connected(t, proxy.port);
+  // By now it has read all that the proxy says to a newcomer.
+  const { promise: pong, resolve, reject } = Promise.withResolvers<void>();
+  session.ping((error) => (error === null ? resolve() : reject(error)));
+  await pong;
+  const goAway = once(session, "goaway") as Promise<[number, number]>;
+  assert.equal((await call(session, { ":path": "/" })).body.toString(), "answered");
+  assert.equal((await goAway)[0], http2.constants.NGHTTP2_NO_ERROR);
+  if (!session.closed) await once(session, "close");
+});
+
 test("a drained connection answers what is under way, and ends", async (t) => {
   const waiting: http.ServerResponse[] = [];
   const port = await backEnd(t, (_request, response) => void waiting.push(response));
