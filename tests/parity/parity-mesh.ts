@@ -1,7 +1,7 @@
 // The running parity mesh: `tulle up` on `mesh/`, its pods, and a call made to one of them.
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { cp, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { cp, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import path from "node:path";
@@ -74,9 +74,22 @@ export class ParityMesh {
     return mesh;
   }
 
+  /** @throws with its log where a process of the mesh has ended by itself: rows that fail after it say nothing. */
   async stop(): Promise<void> {
+    const ends = [...this.#up.output().matchAll(/^(\S+) (\S+) ended \(.*$/gm)];
+    const logs = await Promise.all(ends.map(([, pod, program]) => this.#logOf(pod!, program!)));
     await this.#up.stop();
     await rm(this.#work, { recursive: true, force: true });
+    assert.deepEqual(
+      ends.map(([said]) => said),
+      [],
+      logs.join("\n"),
+    );
+  }
+
+  async #logOf(pod: string, program: string): Promise<string> {
+    const log = await readFile(path.join(this.#work, "mesh", ".tulle", "logs", pod, `${program}.log`), "utf8");
+    return log.slice(-10_000);
   }
 
   async tulle(...args: string[]): Promise<string> {
