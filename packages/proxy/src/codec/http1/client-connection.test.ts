@@ -113,6 +113,11 @@ const cases: readonly Case[] = [
   { name: "a status with a sign for a digit", input: "HTTP/1.1 2:0 OK\r\nContent-Length: 0\r\n\r\n", expected: broken },
   { name: "another version", input: "HTTP/2.0 200 OK\r\n\r\n", expected: broken },
   { name: "a bare LF", input: "HTTP/1.1 200 OK\nContent-Length: 2\n\nok", expected: broken },
+  {
+    name: "a bare LF behind a long field",
+    input: `HTTP/1.1 200 OK\r\nx: ${"a".repeat(600)}\r\ny: z\n\nok`,
+    expected: broken,
+  },
   { name: "obs-fold", input: "HTTP/1.1 200 OK\r\nx: a\r\n b\r\n\r\n", expected: broken },
   { name: "a blank before the colon", input: "HTTP/1.1 200 OK\r\nContent-Length : 2\r\n\r\nok", expected: broken },
   {

@@ -41,24 +41,24 @@ export class FieldSection {
     const end = Math.min(data.length, origin + this.#maxBytes + 4);
     for (let at = data.indexOf(lineFeed, position); at >= 0 && at < end; at = data.indexOf(lineFeed, at + 1)) {
       const before = at > position ? data[at - 1] : this.#bytes[this.#length - 1];
-      if (before !== carriageReturn) return this.#break("bare_lf");
+      if (before !== carriageReturn) return this.#break("bare_lf", data, position);
       if (at - 1 - origin === this.#lineStart) {
         this.#append(data, position, at + 1);
         return at + 1;
       }
       this.#lineStart = at + 1 - origin;
       this.#lineCount += 1;
-      if (this.#lineCount > this.#maxLines) {
-        this.#append(data, position, at + 1);
-        return this.#break("too_many_lines");
-      }
+      if (this.#lineCount > this.#maxLines) return this.#break("too_many_lines", data, position);
     }
-    if (end < data.length || end - origin === this.#maxBytes + 4) return this.#break("too_large");
+    if (end < data.length || end - origin === this.#maxBytes + 4) return this.#break("too_large", data, position);
     this.#append(data, position, end);
     return -1;
   }
 
-  #break(fault: SectionFault): -1 {
+  /** The complete lines are the text all the same. */
+  #break(fault: SectionFault, data: Buffer, position: number): -1 {
+    const end = position - this.#length + this.#lineStart;
+    if (end > position) this.#append(data, position, end);
     this.fault = fault;
     return -1;
   }

@@ -142,6 +142,11 @@ const cases: readonly Case[] = [
     input: "GET / HTTP/1.1\r\nHost: a\nx: y\r\n\r\n",
     expected: refused("400 http1.bare_lf"),
   },
+  {
+    name: "a bare LF behind a long field",
+    input: `GET / HTTP/1.1\r\nHost: a\r\nx: ${"a".repeat(600)}\r\ny: z\n\r\n`,
+    expected: refused("400 http1.bare_lf"),
+  },
   { name: "nothing but bare LFs", input: "GET / HTTP/1.1\nHost: a\n\n", expected: refused("400 http1.bare_lf") },
   { name: "a bare CR in a value", input: get("x: a\rb\r\n"), expected: refused("400 http1.bare_cr") },
   {
