@@ -1,4 +1,5 @@
 // The smuggling corpus with a few bytes changed: what is nearly a known technique is where the next one is found.
+import { longField } from "./random-requests.ts";
 import { smugglingCorpus } from "./smuggling-corpus.ts";
 
 /** What parsers have disagreed on. */
@@ -20,6 +21,7 @@ const pieces = [
   "Content-Length: 5\r\n",
   "Transfer-Encoding: chunked\r\n",
   "Connection: close\r\n",
+  `${longField}\r\n`,
   "0\r\n\r\n",
 ];
 

@@ -44,7 +44,10 @@ const oddFraming = [
   "X: y\rTransfer-Encoding: chunked",
   "Connection: Content-Length",
 ];
+/** Longer than the room in which a head that comes in pieces is gathered at first. */
+export const longField = `X-Long: ${"a".repeat(600)}`;
 const fields = [
+  longField,
   "Accept: */*",
   "X-A:  b ",
   "X-Empty:",
