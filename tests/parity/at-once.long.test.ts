@@ -1,6 +1,6 @@
-// The calls of the parity tables once more, in a random order and many at once, all to Tulle's proxies: what one of them
-// leaves behind in a proxy meets all others. Answers are judged by the tables' own test; here nothing may end, and who
-// asks afterwards is answered.
+// The calls of the parity tables once more, in a random order and many at once, all to Tulle's proxies: what one of
+// them leaves behind in a proxy meets all others. Answers are judged by the tables' own test; here nothing may end, and
+// who asks afterwards is answered.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { seededRandom } from "../e2e/shop-load.ts";

@@ -52,7 +52,7 @@ for (const { name, input, fault, text } of sections) {
       assert.equal(section.fault, fault, `cut ${cut}`);
       assert.equal(section.text, text, `cut ${cut}`);
     }
-    const section = taken([...input]);
+    const section = taken(input.split(""));
     assert.equal(section.fault, fault, "byte by byte");
     assert.equal(section.text, text, "byte by byte");
   });
