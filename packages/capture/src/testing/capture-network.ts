@@ -160,12 +160,17 @@ export class CaptureNetwork {
 
 export class OpenConnection implements Disposable {
   readonly #socket: Socket;
+  /** Its error, which may come while nobody asks: a late acknowledgement is enough for the other side to end it. */
+  readonly #error: Promise<string>;
 
   constructor(network: NetworkNamespace, ip: string, port: number) {
     // It is opened at once where looking up is no wait.
     const lookup: LookupFunction = (host, _options, done) => done(null, host.slice(3), ip.includes(":") ? 6 : 4);
     this.#socket = network.within(() => connect({ host: `at ${ip}`, port, lookup, autoSelectFamily: false }));
     this.#socket.setNoDelay();
+    const { promise, resolve } = Promise.withResolvers<string>();
+    this.#error = promise;
+    this.#socket.on("error", (error: NodeJS.ErrnoException) => resolve(error.code ?? error.message));
   }
 
   /** What the server says, or why it says nothing any more. */
@@ -178,18 +183,17 @@ export class OpenConnection implements Disposable {
       const [head = "", body = ""] = text.split("\r\n\r\n");
       if (body.length > 0 && body.length === Number(/content-length: (\d+)/i.exec(head)?.[1])) resolve(body);
     };
-    const fail = (error: NodeJS.ErrnoException): void => resolve(error.code ?? error.message);
-    socket.on("data", take).once("error", fail);
+    socket.on("data", take);
     socket.write("GET / HTTP/1.1\r\nhost: x\r\n\r\n");
     try {
-      return await inTime(promise, "an answer");
+      return await inTime(Promise.race([this.#error, promise]), "an answer");
     } finally {
-      socket.off("data", take).off("error", fail);
+      socket.off("data", take);
     }
   }
 
   [Symbol.dispose](): void {
-    this.#socket.on("error", () => undefined).destroy();
+    this.#socket.destroy();
   }
 }
 

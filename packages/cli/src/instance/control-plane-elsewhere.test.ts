@@ -1,13 +1,13 @@
 // A control plane that is named by the environment: asked by TLS, sent the token once it is known, and refused in words
 // otherwise.
 import assert from "node:assert/strict";
-import { copyFile, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { copyFile, writeFile } from "node:fs/promises";
 import { createServer } from "node:net";
-import { tmpdir } from "node:os";
 import path from "node:path";
 import { test, type TestContext } from "node:test";
 import { runManifestControlPlane } from "@tulle/control-plane";
 import { Logging } from "@tulle/telemetry";
+import { temporaryFolder } from "../../../../tests/tools/temporary-folder.ts";
 import { chooseInstance } from "./choose-instance.ts";
 import { CommandFailure } from "../command/command-failure.ts";
 import { requireHere } from "./control-plane-elsewhere.ts";
@@ -20,8 +20,7 @@ interface Elsewhere {
 }
 
 async function start(context: TestContext): Promise<Elsewhere> {
-  const folder = await mkdtemp(path.join(tmpdir(), "tulle-elsewhere-"));
-  context.after(() => rm(folder, { recursive: true }));
+  const folder = temporaryFolder("tulle-elsewhere-");
   const stateDirectory = path.join(folder, "state");
   const running = await runManifestControlPlane({
     stateDirectory,

@@ -26,7 +26,8 @@ const server = createServer((request, response) => {
 });
 server.listen(port, address, () => tell("listens"));
 writeFileSync(folder + "/" + who + ".pid", String(process.pid));
-process.on("SIGTERM", () => { tell("ends"); process.exit(0); });
+// A proxy that gets SIGTERM would wait for clients which nobody has told.
+process.on(who === "proxy" ? "SIGINT" : "SIGTERM", () => { tell("ends"); process.exit(0); });
 `;
 
 interface Stage {

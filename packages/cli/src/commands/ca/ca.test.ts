@@ -1,8 +1,6 @@
 // What the authority's listing says in each phase of a change of root, and the commands against a real control plane in
 // this process.
 import assert from "node:assert/strict";
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
 import path from "node:path";
 import { Readable } from "node:stream";
 import { test, type TestContext } from "node:test";
@@ -10,6 +8,7 @@ import { runManifestControlPlane } from "@tulle/control-plane";
 import type { AuthorityStatus } from "@tulle/config/api";
 import type { Instance } from "@tulle/local/instance";
 import { Logging } from "@tulle/telemetry";
+import { temporaryFolder } from "../../../../../tests/tools/temporary-folder.ts";
 import type { CommandContext } from "../../command/command-module.ts";
 import { commands } from "../../commands.ts";
 import { runCli } from "../../run-cli.ts";
@@ -61,8 +60,7 @@ for (const { name, status, expected } of cases) {
 type Run = (line: string) => Promise<{ readonly exitCode: number; readonly stdout: string; readonly stderr: string }>;
 
 async function startShell(t: TestContext, hasAuthority: boolean): Promise<Run> {
-  const dir = await mkdtemp(path.join(tmpdir(), "tulle-cli-"));
-  t.after(() => rm(dir, { recursive: true }));
+  const dir = temporaryFolder("tulle-cli-");
   const stateDir = path.join(dir, ".tulle");
   const plane = await runManifestControlPlane({
     stateDirectory: stateDir,
