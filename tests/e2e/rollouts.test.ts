@@ -31,7 +31,7 @@ describe("a roll-out of the catalog", () => {
     assert.equal(answer.status, 200);
   };
 
-  test("undoes itself with the fault, completes without, and touches no file", async () => {
+  test("undoes itself with the fault, completes without, and touches no file", async (t) => {
     const file = path.join(shop.folder, "rollouts", "catalog.yaml");
     const touched = [file, path.join(shop.folder, "catalog.yaml")];
     const before = await Promise.all(touched.map(async (each) => [await readFile(each), (await stat(each)).mtimeMs]));
@@ -40,6 +40,8 @@ describe("a roll-out of the catalog", () => {
     await using load = new RolloutLoad(shop);
     await waitFor(() => load.v1 > 0 && load.v2 > 0, { what: "both versions, as without a roll-out" });
 
+    // Others have the same shop after this test, however it ends.
+    t.after(() => fault(false));
     await fault(true);
     assert.match(await shop.mustTulle("rollout", "start", "catalog"), /rollout\/catalog started/);
     const aborted = await untilPhase("Aborted", "Completed");

@@ -18,6 +18,7 @@ export interface Span {
   readonly spanId: string;
   readonly parentId: string | undefined;
   readonly startMicros: number;
+  readonly endMicros: number;
   /** The span's own, and those of its resource. */
   readonly tags: Readonly<Record<string, unknown>>;
 }
@@ -34,6 +35,7 @@ interface JaegerTrace {
     readonly operationName: string;
     readonly processID: string;
     readonly startTime: number;
+    readonly duration: number;
     readonly references: readonly { readonly refType: string; readonly spanID: string }[];
     readonly tags: readonly JaegerTag[];
   }[];
@@ -131,7 +133,7 @@ export class Jaeger implements AsyncDisposable {
 }
 
 function spansOf({ spans, processes }: JaegerTrace): readonly Span[] {
-  return spans.map(({ traceID, spanID, operationName, processID, startTime, references, tags }) => {
+  return spans.map(({ traceID, spanID, operationName, processID, startTime, duration, references, tags }) => {
     const own = processes[processID]!;
     const byKey = Object.fromEntries([...(own.tags ?? []), ...tags].map(({ key, value }) => [key, value]));
     return {
@@ -142,6 +144,7 @@ function spansOf({ spans, processes }: JaegerTrace): readonly Span[] {
       spanId: spanID,
       parentId: references.find(({ refType }) => refType === "CHILD_OF")?.spanID,
       startMicros: startTime,
+      endMicros: startTime + duration,
       tags: byKey,
     };
   });
@@ -185,13 +188,13 @@ interface Placed extends Span {
   readonly isOrphan: boolean;
 }
 
-/** Each span behind its parent, those of one parent as they began. */
+/** Each span behind its parent, those of one parent as they began; Tulle's beginnings are whole milliseconds. */
 export function inOrder(spans: readonly Span[]): readonly Placed[] {
   const ids = new Set(spans.map(({ spanId }) => spanId));
   const below = (parent: Span | undefined, depth: number): Placed[] =>
     spans
       .filter(({ parentId }) => (parent === undefined ? !ids.has(parentId ?? "") : parentId === parent.spanId))
-      .sort((one, other) => one.startMicros - other.startMicros)
+      .sort((one, other) => one.startMicros - other.startMicros || one.endMicros - other.endMicros)
       .flatMap((span) => [
         { ...span, depth, isOrphan: parent === undefined && span.parentId !== undefined },
         ...below(span, depth + 1),

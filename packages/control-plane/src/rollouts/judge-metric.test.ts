@@ -66,6 +66,13 @@ const rows: readonly {
     text: /seen by clients/,
   },
   {
+    name: "a few more at the version itself, whose proxies were read a moment later: clients know better",
+    metric: rate,
+    counts: seen(counts(36, 18), none, counts(40)),
+    expected: "bad",
+    text: /seen by clients;/,
+  },
+  {
     name: "nobody has Istio's metrics",
     metric: rate,
     counts: seen(none, none, none, counts(10, 5)),

@@ -43,16 +43,16 @@ export function judgeTraffic(metric: RolloutMetric, counts: TrafficCounts): Verd
 
 /**
  * Clients see more than the version does (connections that fail), but not every client's proxy counts: a stock Envoy
- * has no filter for it. Whoever saw more requests knows better, of both versions where they are compared. Envoy's own
- * statistics know less of each request: they count where the others have seen less than half, as in a mesh where most
- * clients, or the version's own proxies, are stock Envoys.
+ * has no filter for it. So the next in this row counts where those before have seen less than half of what it has, of
+ * both versions where they are compared: the version's own proxies, then Envoy's own statistics, which know less of
+ * each request. A difference of a few says nothing: proxies are read one after the other, while requests go on.
  */
 function bestReporter({ stableTolerance }: RolloutMetric, counts: TrafficCounts): Reporter {
   const seen = (reporter: Reporter): number => {
     const { stable, canary } = counts[reporter];
     return stableTolerance === undefined ? canary.requests : Math.min(canary.requests, stable.requests);
   };
-  const better = seen("source") >= seen("destination") ? "source" : "destination";
+  const better = seen("destination") > 2 * seen("source") ? "destination" : "source";
   if (seen("cluster") > 2 * seen(better)) return "cluster";
   if (seen(better) > 0) return better;
   // Nothing to compare by: whoever saw the canary at all says what there is too little of.
