@@ -166,6 +166,21 @@ for (const { name, input, expected } of texts) {
   });
 }
 
+for (const { name, from, to } of [
+  { name: "its key's use in bits that are unused", from: "03020106", to: "03020306" },
+  { name: "an identifier of its issuer's key that is none", from: "30168014", to: "30160014" },
+  { name: "an identifier of its issuer's key that is cut short", from: "30168014", to: "30168013" },
+  { name: "constraints of names that are none", from: "0603551d0f", to: "0603551d1e" },
+]) {
+  test(`no authority: ${name}`, async () => {
+    const hex = (await newAuthority()).roots[0]!.der.toString("hex");
+    assert.ok(hex.includes(from));
+    const bytes = Buffer.from(hex.replace(from, to), "hex");
+    assert.equal(new X509Certificate(bytes).ca, false, "as OpenSSL has it");
+    assert.equal(parseCertificate(bytes).ok, false);
+  });
+}
+
 test("no bytes make the reader fail", async () => {
   const [root] = (await newAuthority()).roots;
   const mutation = fc.tuple(fc.nat(root!.der.length - 1), fc.nat(255));

@@ -48,7 +48,11 @@ export function parseCertificate(
   const bytes = Buffer.from(der);
   try {
     const fields = readCertificateFields(bytes);
-    return { ok: true, certificate: Object.freeze({ ...fields, ...readKey(bytes) }) };
+    const native = new X509Certificate(bytes);
+    const mayIssue = fields.isCa && fields.keyUsages?.has("keyCertSign") !== false;
+    // OpenSSL reads extensions that nothing here asks for, and believes no authority with a damaged one.
+    if (mayIssue && !native.ca) return { ok: false, message: "an extension of the authority is damaged" };
+    return { ok: true, certificate: Object.freeze({ ...fields, ...readKey(bytes, native) }) };
   } catch (error) {
     // OpenSSL's own refusals come as errors with a code; all else is a fault of this code and goes up.
     if (error instanceof DerError || (error instanceof Error && "code" in error)) {
@@ -58,8 +62,7 @@ export function parseCertificate(
   }
 }
 
-function readKey(der: Buffer): Omit<Certificate, keyof CertificateFields> {
-  const native = new X509Certificate(der);
+function readKey(der: Buffer, native: X509Certificate): Omit<Certificate, keyof CertificateFields> {
   return {
     der,
     pem: pemText("CERTIFICATE", der),

@@ -90,6 +90,8 @@ export function decodeKeyUsage(value: Uint8Array): ReadonlySet<KeyUsage> {
   reader.end();
   const [unused, first] = content;
   if (unused === undefined || unused > 7 || first === undefined) throw new DerError("no key usage is given");
+  // OpenSSL passes over bits that are marked as unused; here they could be taken for usages.
+  if ((content.at(-1)! & ((1 << unused) - 1)) !== 0) throw new DerError("unused bits of the key usage are set");
   const usages = (Object.keys(keyUsageBits) as KeyUsage[]).filter(
     (usage) => (first & (0x80 >> keyUsageBits[usage])) !== 0,
   );
