@@ -46,6 +46,11 @@ export interface CertificateFields {
   readonly unenforcedExtensions: readonly string[];
 }
 
+/** Without key usages nothing is ruled out (RFC 5280 §4.2.1.3). */
+export function allowsSigningCertificates(keyUsages: CertificateFields["keyUsages"]): boolean {
+  return keyUsages === undefined || keyUsages.has("keyCertSign");
+}
+
 /** Far above any real certificate; what is larger is not even looked at. */
 const maxCertificateBytes = 64 * 1024;
 

@@ -3,7 +3,7 @@
 import { type KeyObject, X509Certificate } from "node:crypto";
 import { DerError } from "../der/der-reader.ts";
 import { parsePem, pemText } from "../pem.ts";
-import { type CertificateFields, readCertificateFields } from "./certificate-fields.ts";
+import { allowsSigningCertificates, type CertificateFields, readCertificateFields } from "./certificate-fields.ts";
 
 export interface Certificate extends CertificateFields {
   readonly der: Buffer;
@@ -49,7 +49,7 @@ export function parseCertificate(
   try {
     const fields = readCertificateFields(bytes);
     const native = new X509Certificate(bytes);
-    const mayIssue = fields.isCa && fields.keyUsages?.has("keyCertSign") !== false;
+    const mayIssue = fields.isCa && allowsSigningCertificates(fields.keyUsages);
     // OpenSSL reads extensions that nothing here asks for, and believes no authority with a damaged one.
     if (mayIssue && !native.ca) return { ok: false, message: "an extension of the authority is damaged" };
     return { ok: true, certificate: Object.freeze({ ...fields, ...readKey(bytes, native) }) };

@@ -2,6 +2,7 @@
 // are brought along.
 import { keyProblem } from "../keys/key-algorithm.ts";
 import type { Certificate } from "./certificate.ts";
+import { allowsSigningCertificates } from "./certificate-fields.ts";
 import { isTrustedCertificateSignature } from "./signature.ts";
 
 export type PathFailureReason =
@@ -85,7 +86,7 @@ function issuerFailure(issuer: Certificate, below: readonly Certificate[], nowMs
 /** Why this certificate may not sign others; undefined when it may. */
 export function authorityFailure(certificate: Certificate): Failure | undefined {
   if (!certificate.isCa) return failed("not-an-authority", certificate, "is no CA (basicConstraints)");
-  return certificate.keyUsages === undefined || certificate.keyUsages.has("keyCertSign")
+  return allowsSigningCertificates(certificate.keyUsages)
     ? undefined
     : failed("not-an-authority", certificate, "may not sign certificates (keyUsage without keyCertSign)");
 }
