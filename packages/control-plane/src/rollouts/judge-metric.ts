@@ -15,10 +15,54 @@ const seenBy: Readonly<Record<Reporter, string>> = {
   cluster: "clients' clusters",
 };
 
-/** By the requests of one measurement. */
+/**
+ * By the requests of one measurement. Clients see more than the version does (connections that fail), and a canary that
+ * wants to be promoted says of itself what it likes. So clients' word counts as soon as they have seen enough, and the
+ * version's own can only make it worse: where it saw more than twice as much, since most clients are outside of the
+ * mesh, or where clients are known by their clusters alone, which count no status of gRPC. Where clients have seen
+ * less than half, and too little, the version's own word counts unless that little speaks against it.
+ */
 export function judgeTraffic(metric: RolloutMetric, counts: TrafficCounts): Verdict {
-  const reporter = bestReporter(metric, counts);
-  const { stable, canary } = counts[reporter];
+  const seen = (reporter: Reporter): number => requestsToJudge(metric, counts[reporter]);
+  // Envoys have no filter for Istio's metrics. A difference of a few says nothing: proxies are read one by one.
+  const clients = seen("cluster") > 2 * seen("source") ? "cluster" : "source";
+  const [byClients, byItself] = [
+    judgeBy(clients, metric, counts[clients]),
+    judgeBy("destination", metric, counts.destination),
+  ];
+  const hasMore = seen("destination") > 2 * seen(clients);
+  if (byClients.type === "judged") {
+    return byClients.isGood && (hasMore || clients === "cluster") && isBad(byItself) ? byItself : byClients;
+  }
+  // Durations come later than requests.
+  if (seen(clients) >= metric.minRequests) return byClients;
+  if (hasMore) return isBad(byItself) || !isBad(ofFew(clients, metric, counts)) ? byItself : disputed(byClients);
+  // Nothing to compare by: whoever saw the canary at all says what there is too little of.
+  const isBlind = seen(clients) === 0 && counts[clients].canary.requests < counts.destination.canary.requests;
+  return isBlind ? byItself : byClients;
+}
+
+/** Of both versions where they are compared. */
+function requestsToJudge({ stableTolerance }: RolloutMetric, { stable, canary }: TrafficCounts[Reporter]): number {
+  return stableTolerance === undefined ? canary.requests : Math.min(canary.requests, stable.requests);
+}
+
+/** What clients would say if what they saw were enough; of the stable version somebody else may know more. */
+function ofFew(clients: Reporter, metric: RolloutMetric, counts: TrafficCounts): Verdict {
+  const { canary, stable } = counts[clients];
+  const other = stable.requests === 0 ? counts.destination.stable : stable;
+  return judgeBy(clients, { ...metric, minRequests: 1 }, { canary, stable: other });
+}
+
+function disputed({ text }: Verdict): Verdict {
+  return { type: "waiting", text: `${text}: clients saw worse than the version's own proxies say` };
+}
+
+function isBad(verdict: Verdict): boolean {
+  return verdict.type === "judged" && !verdict.isGood;
+}
+
+function judgeBy(reporter: Reporter, metric: RolloutMetric, { stable, canary }: TrafficCounts[Reporter]): Verdict {
   const { minRequests, stableTolerance } = metric;
   if (canary.requests < minRequests) {
     return { type: "waiting", text: `${canary.requests} of ${minRequests} requests to the canary so far` };
@@ -39,24 +83,6 @@ export function judgeTraffic(metric: RolloutMetric, counts: TrafficCounts): Verd
   const wanted = [...rangeTexts(metric), ...(worst === undefined ? [] : [besideText(metric, other, worst)])];
   const text = `${number(value)}${unit(metric)} (${failed}${canary.requests} requests, seen by ${seenBy[reporter]}; wanted ${wanted.join(", ")})`;
   return { type: "judged", isGood, text };
-}
-
-/**
- * Clients see more than the version does (connections that fail), but not every client's proxy counts: a stock Envoy
- * has no filter for it. So the next in this row counts where those before have seen less than half of what it has, of
- * both versions where they are compared: the version's own proxies, then Envoy's own statistics, which know less of
- * each request. A difference of a few says nothing: proxies are read one after the other, while requests go on.
- */
-function bestReporter({ stableTolerance }: RolloutMetric, counts: TrafficCounts): Reporter {
-  const seen = (reporter: Reporter): number => {
-    const { stable, canary } = counts[reporter];
-    return stableTolerance === undefined ? canary.requests : Math.min(canary.requests, stable.requests);
-  };
-  const better = seen("destination") > 2 * seen("source") ? "destination" : "source";
-  if (seen("cluster") > 2 * seen(better)) return "cluster";
-  if (seen(better) > 0) return better;
-  // Nothing to compare by: whoever saw the canary at all says what there is too little of.
-  return counts.source.canary.requests >= counts.destination.canary.requests ? "source" : "destination";
 }
 
 /** By the number that a query gave. */

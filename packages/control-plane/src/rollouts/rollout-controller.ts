@@ -312,7 +312,8 @@ export class RolloutController {
     const host = target.hostOf(spec, entry.namespace, parts);
     const { versions } = target.countedWorkloads(spec, host, parts, reader);
     for (const [workload, version] of versions) entry.workloads.set(workload, version);
-    return { host, pods: target.measuredPods(reader), versions: target.knownVersions(entry, spec) };
+    const known = target.knownVersions(entry, spec);
+    return { host, pods: target.measuredPods(reader, known), versions: known };
   }
 
   #schedule(entry: RolloutEntry): void {

@@ -4,7 +4,7 @@ import type { ActiveMetric } from "./rollout-machine.ts";
 import { judgeNumber, judgeTraffic, type Verdict } from "./judge-metric.ts";
 import type { QueryResult } from "./query-prometheus.ts";
 import type { PodMetrics } from "./read-proxy-metrics.ts";
-import { countsSince, type KnownVersions, TrafficCounter, type TrafficCounts } from "./traffic-counts.ts";
+import { countsSince, type KnownVersions, TrafficCounter, type TrafficCounts, type Version } from "./traffic-counts.ts";
 
 /** Pods whose proxies are read for one look; further ones are passed over. */
 export const maxPods = 2000;
@@ -16,11 +16,18 @@ export interface EvidenceSources {
   readonly query: (prometheus: NonNullable<ActiveMetric["metric"]["prometheus"]>) => Promise<QueryResult>;
 }
 
+export interface MeasuredPod {
+  readonly id: string;
+  readonly address: string;
+  /** Whose pod it is; undefined for one of neither. */
+  readonly version: Version | undefined;
+}
+
 /** Where the requests of a roll-out are counted, and whose they are. */
 export interface MeasuredTraffic {
   readonly host: string;
   /** Those with a proxy. */
-  readonly pods: readonly { readonly id: string; readonly address: string }[];
+  readonly pods: readonly MeasuredPod[];
   readonly versions: KnownVersions;
 }
 
@@ -115,7 +122,7 @@ export class RolloutEvidence {
         else this.#strangers.set(pod.id, metrics.stranger);
         if (metrics === undefined || "stranger" in metrics) continue;
         answered += 1;
-        this.#counter.take(pod.id, metrics, versions);
+        this.#counter.take(pod.id, metrics, versions, pod.version);
       }
     };
     await Promise.all(Array.from({ length: parallelReads }, worker));

@@ -11,6 +11,7 @@ import {
 } from "../snapshot/rollout-overlay.ts";
 import { type EndpointSnapshot, type MeshService, servicePortKey } from "../snapshot/mesh-snapshot.ts";
 import type { ResourceReader } from "../snapshot/resource-reader.ts";
+import type { MeasuredPod } from "./rollout-evidence.ts";
 import type { RolloutState } from "./rollout-machine.ts";
 import type { KnownVersions, Version } from "./traffic-counts.ts";
 
@@ -115,12 +116,14 @@ function isBehind({ selector }: MeshService, labels: Readonly<Record<string, str
 }
 
 /** Pods with a proxy: sidecars, and gateways, whose proxy is a container that the manifest names. */
-export function measuredPods(reader: ResourceReader): readonly { readonly id: string; readonly address: string }[] {
-  return reader.list("Pod").flatMap(({ metadata, spec, status }) => {
+export function measuredPods(reader: ResourceReader, { ofWorkload }: KnownVersions): readonly MeasuredPod[] {
+  return reader.list("Pod").flatMap((pod) => {
+    const { metadata, spec, status } = pod;
     const hasProxy =
       metadata.labels?.[tlsModeLabel] !== undefined || spec.containers.some(({ name }) => name === "istio-proxy");
     const address = status?.podIP;
     if (!hasProxy || address === undefined || address === "") return [];
-    return [{ id: `${metadata.namespace}/${metadata.name}`, address }];
+    const version = ofWorkload(`${metadata.namespace}/${workloadName(pod)}`);
+    return [{ id: `${metadata.namespace}/${metadata.name}`, address, version }];
   });
 }

@@ -140,16 +140,46 @@ for (const { name, readings, expected } of rows) {
 
 test("versions and reporters apart, since any moment", () => {
   const counter = new TrafficCounter();
-  counter.take("a", [], versions);
-  counter.take("a", [line({}, 1), line({ version: "v1" }, 2), line({ reporter: "destination" }, 3)], versions);
+  const take = (atClient: readonly string[], atCanary: readonly string[]): void => {
+    counter.take("client", atClient, versions);
+    counter.take("canary", atCanary, versions, "canary");
+  };
+  take([], []);
+  take([line({}, 1), line({ version: "v1" }, 2)], [line({ reporter: "destination" }, 3)]);
   const begin = counter.counts;
-  counter.take("a", [line({}, 11), line({ version: "v1" }, 22), line({ reporter: "destination" }, 33)], versions);
+  take([line({}, 11), line({ version: "v1" }, 22)], [line({ reporter: "destination" }, 33)]);
   const { source, destination } = countsSince(counter.counts, begin);
   assert.deepEqual(
     [source.canary.requests, source.stable.requests, destination.canary.requests, destination.stable.requests],
     [10, 20, 30, 0],
   );
 });
+
+for (const { own, expected } of [
+  // Of itself alone, and never as a client of itself.
+  { own: "canary", expected: { source: [0, 0], destination: [0, 30], cluster: [0, 0] } },
+  { own: "stable", expected: { source: [20, 10], destination: [40, 0], cluster: [0, 50] } },
+  { own: undefined, expected: { source: [20, 10], destination: [0, 0], cluster: [0, 50] } },
+] as const) {
+  test(`what a pod of ${own ?? "neither version"} may tell`, () => {
+    const counter = new TrafficCounter();
+    counter.take("a", [], versions, own);
+    const lines = [
+      line({}, 10),
+      line({ version: "v1" }, 20),
+      line({ reporter: "destination" }, 30),
+      line({ reporter: "destination", version: "v1" }, 40),
+      clusterLine('response_code="200"', 50),
+    ];
+    counter.take("a", lines, versions, own);
+    const { source, destination, cluster: atCluster } = counter.counts;
+    const requests = ({ stable, canary }: typeof source): readonly number[] => [stable.requests, canary.requests];
+    assert.deepEqual(
+      { source: requests(source), destination: requests(destination), cluster: requests(atCluster) },
+      expected,
+    );
+  });
+}
 
 const cluster = (subset: string, direction = "outbound"): string => `${direction}|80|${subset}|${host}`;
 /** As a stock Envoy has it. */

@@ -55,9 +55,10 @@ export class TrafficCounter {
 
   /**
    * Takes what a pod's proxy shows now. A proxy that is read for the first time tells nothing yet; one whose value has
-   * fallen has begun anew (as Prometheus has it).
+   * fallen has begun anew (as Prometheus has it). A pod of one of the versions (`own`) speaks as such of that one
+   * alone, and the canary's not as a client: what it wants to be promoted by is not its to say.
    */
-  take(pod: string, lines: readonly string[], versions: KnownVersions): void {
+  take(pod: string, lines: readonly string[], versions: KnownVersions, own?: Version): void {
     const before = this.#pods.get(pod);
     const now = new Map<string, number>();
     for (const line of lines) {
@@ -74,7 +75,7 @@ export class TrafficCounter {
       if (before === undefined) continue;
       const last = before.get(series) ?? 0;
       const more = value >= last ? value - last : value;
-      if (more > 0) this.#add(series, more, versions);
+      if (more > 0) this.#add(series, more, versions, own);
     }
     this.#pods.set(pod, now);
   }
@@ -88,10 +89,11 @@ export class TrafficCounter {
     return structuredClone(this.#counts);
   }
 
-  #add(series: string, more: number, versions: KnownVersions): void {
+  #add(series: string, more: number, versions: KnownVersions, own: Version | undefined): void {
     const labels = new Map([...series.matchAll(label)].map(([, name = "", value = ""]) => [name, value]));
     const seen = series.startsWith("envoy_") ? seenAtCluster(labels, versions) : seenByReporter(labels, versions);
     if (seen?.version === undefined) return;
+    if (seen.reporter === "destination" ? seen.version !== own : own === "canary") return;
     const counts = this.#counts[seen.reporter][seen.version];
     // Status 0: the client went away before there was an answer, which says nothing of the version.
     if (labels.get("response_code") === "0") return;
