@@ -1,5 +1,5 @@
-// A collector of spans, log records and access log entries behind mutual TLS, which is no good in one way or another
-// until it is healed: one table for all that go to it.
+// A collector of spans, log records, access log entries and metrics behind mutual TLS, which is no good in one way or
+// another until it is healed: one table for all that go to it.
 import { once } from "node:events";
 import http from "node:http";
 import http2 from "node:http2";
@@ -9,8 +9,8 @@ import { frame, emptySettings, settingFrame, uint32 } from "./http2-peer.ts";
 import { frameTypes } from "../codec/http2/frame.ts";
 import type { IssuedIdentity, IssueOptions } from "./test-authority.ts";
 
-/** Spans by OTLP over gRPC, records by OTLP over HTTP/1.1, entries by Envoy's access log service. */
-export const vias = ["spans", "logs", "entries"] as const;
+/** Spans and metrics by OTLP over gRPC, records by OTLP over HTTP/1.1, entries by Envoy's access log service. */
+export const vias = ["spans", "logs", "entries", "metrics"] as const;
 export type Via = (typeof vias)[number];
 
 export interface BadWay {
@@ -29,7 +29,12 @@ export interface BadWay {
 }
 
 const hourMs = 3_600_000;
-const alike = (reason: RegExp): BadWay["reasons"] => ({ spans: reason, logs: reason, entries: reason });
+const alike = (reason: RegExp): BadWay["reasons"] => ({
+  spans: reason,
+  logs: reason,
+  entries: reason,
+  metrics: reason,
+});
 const partialSuccess = Buffer.from([0x0a, 3, 0x08, 0xff, 0x7f]);
 const large = Buffer.alloc(1024 * 1024);
 const largeCount = 64;
@@ -112,7 +117,7 @@ export const badWays: Readonly<Record<string, BadWay>> = {
     onRequest: (response) => {
       response.writeHead(200, { "content-type": "application/x-protobuf" }).end(partialSuccess);
     },
-    reasons: { spans: /rejected 16383/, logs: /rejected 16383/, entries: undefined },
+    reasons: { spans: /rejected 16383/, logs: /rejected 16383/, entries: undefined, metrics: /rejected 16383/ },
   },
   "sends SETTINGS without an end": { onTls: pour(many(settingFrame(3, 100))), reasons: alike(/protocol/) },
   "sends PING without an end": {
@@ -192,7 +197,7 @@ export class MeshCollector implements AsyncDisposable {
   }
 
   #onCall(stream: http2.ServerHttp2Stream, path: string): void {
-    const via = path.includes("accesslog") ? "entries" : "spans";
+    const via = path.includes("accesslog") ? "entries" : path.includes("metrics") ? "metrics" : "spans";
     stream.on("error", () => undefined);
     if (!this.#isWell && this.#way.onCall !== undefined) {
       stream.resume();

@@ -1,6 +1,7 @@
 // Collectors of the mesh, by mutual TLS, that are no good, each in another way: spans by OTLP over gRPC, access logs by
-// OTLP over HTTP/1.1 and by Envoy's access log service, of one proxy. Requests go on as if nothing were, counters and
-// one line of the log tell of each, nothing piles up, and what comes once a collector is well again arrives.
+// OTLP over HTTP/1.1 and by Envoy's access log service, and metrics, of one proxy. Requests go on as if nothing were,
+// counters and one line of the log tell of each, nothing piles up, and what comes once a collector is well again
+// arrives.
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import http from "node:http";
@@ -47,11 +48,26 @@ function transportSocket(client: IssuedIdentity, rootPem: string, protocol: stri
 /** It is the authority, too. */
 const clusterName = (via: Via, kind: string): string => `${via}.${kind.replaceAll(" ", "-")}`;
 
+/** Silence ends it, and nothing else does. */
+function grpcTo(via: Via, kind: string): object {
+  const timeout = badWays[kind]!.isSilent === true ? "1s" : "60s";
+  return { envoy_grpc: { cluster_name: clusterName(via, kind) }, timeout };
+}
+
+function sink(kind: string): object {
+  return {
+    name: "envoy.stat_sinks.open_telemetry",
+    typed_config: {
+      "@type": extension("stat_sinks.open_telemetry.v3.SinkConfig"),
+      grpc_service: grpcTo("metrics", kind),
+    },
+  };
+}
+
 function listener(kind: string): object {
   const timeout = badWays[kind]!.isSilent === true ? "1s" : "60s";
-  const grpcTo = (via: Via): object => ({ envoy_grpc: { cluster_name: clusterName(via, kind) }, timeout });
   const manager = connectionManager([{ match: { prefix: "/" }, route: { cluster: "app" } }], {
-    tracing: { provider: openTelemetry({ grpc_service: grpcTo("spans"), service_name: kind }) },
+    tracing: { provider: openTelemetry({ grpc_service: grpcTo("spans", kind), service_name: kind }) },
     access_log: [
       {
         name: "logs",
@@ -68,7 +84,7 @@ function listener(kind: string): object {
         name: "entries",
         typed_config: {
           "@type": extension("access_loggers.grpc.v3.HttpGrpcAccessLogConfig"),
-          common_config: { log_name: kind, grpc_service: grpcTo("entries") },
+          common_config: { log_name: kind, grpc_service: grpcTo("entries", kind) },
         },
       },
     ],
@@ -131,6 +147,8 @@ describe("collectors of the mesh that are no good", () => {
     );
     const bootstrap = {
       admin: { address: loopback(0) },
+      stats_flush_interval: "1s",
+      stats_sinks: kinds.map(sink),
       static_resources: {
         listeners: kinds.map(listener),
         clusters: [staticCluster("app", [(app.address() as AddressInfo).port]), ...clusters],
@@ -171,6 +189,7 @@ describe("collectors of the mesh that are no good", () => {
     await load();
     await assertCounted();
     assert.equal(await counter("spans_sent"), 0);
+    assert.ok((await counter("points_dropped")) > 0);
     const end = await proxy.holdings();
     const grown = end.heapBytes + end.externalBytes - half.heapBytes - half.externalBytes;
     assert.ok(grown < noiseBytes, `${grown} bytes more`);
@@ -213,7 +232,11 @@ describe("collectors of the mesh that are no good", () => {
       for (const kind of kinds) await ask(proxy.ports[kind]!, 0, 1);
       return missing().length === 0;
     };
-    await waitFor(haveArrived, { what: "spans, logs and entries", details: () => missing().join(), ...patience });
+    await waitFor(haveArrived, {
+      what: "spans, logs, entries and metrics",
+      details: () => missing().join(),
+      ...patience,
+    });
     await waitFor(async () => (await counter("spans_sent")) > 0, { what: "spans that are counted", ...patience });
   });
 });
