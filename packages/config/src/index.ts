@@ -122,7 +122,7 @@ export type {
 export type { GatewayTopology } from "./rules/gateway-topology.ts";
 export { jsonLogFormat } from "./mesh-config/telemetry-settings.ts";
 export { expressionProblem } from "./rules/cel-expression.ts";
-export { formatProblem, withoutSecretQueries } from "./rules/log-format.ts";
+export { formatProblem, withoutSecretQueries, withoutSecretTags } from "./rules/log-format.ts";
 export { type Created, oldestFirst } from "./rules/oldest-first.ts";
 export { gatewayNameLabel, targetGateways } from "./rules/telemetry-targets.ts";
 export { meshConfigFields } from "./mesh-config/mesh-config.ts";

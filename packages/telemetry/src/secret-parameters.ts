@@ -1,4 +1,4 @@
-// Parameters of queries that are as good as passwords to whoever reads them in a log or a span.
+// Parameters of queries and headers that are as good as passwords to whoever reads them in a log or a span.
 
 /**
  * Codes, tokens and hints of sign-ins (RFC 6749, RFC 7009, RFC 8628, RFC 9126, OpenID Connect, SAML 2.0 bindings),
@@ -8,3 +8,13 @@ export const secretParameters: readonly string[] =
   `access_token assertion client_assertion client_secret code code_verifier device_code id_token
   id_token_hint login_hint logout_token nonce password refresh_token relaystate request request_uri samlrequest samlresponse
   session_state sid state subject_token token user_code`.split(/\s+/);
+
+/** Headers that hold nothing but credentials. In lower case. */
+export const credentialHeaders: readonly string[] =
+  `authorization proxy-authorization cookie set-cookie x-api-key x-auth-token x-csrf-token x-xsrf-token
+  x-amz-security-token x-goog-iap-jwt-assertion x-forwarded-access-token authentication-info`.split(/\s+/);
+
+/** Headers whose values are paths or addresses, which have queries. In lower case. */
+export const addressHeaders: readonly string[] =
+  `:path x-envoy-original-path referer location content-location refresh link x-original-url x-original-uri
+  x-rewrite-url x-forwarded-uri x-forwarded-url x-forwarded-path`.split(/\s+/);

@@ -205,7 +205,7 @@ function meshText({ mesh = {} }: TelemetryRow, folder: string): string {
 }
 
 /** A Service whose endpoint is this machine, without a proxy. */
-function serviceManifests(
+export function serviceManifests(
   name: string,
   ports: Readonly<Record<string, readonly [port: number, real: number]>>,
 ): object[] {

@@ -2,6 +2,7 @@
  * Format strings of Envoy's (docs: access_log/usage, "Command operators"), as far as they have to be known before a
  * proxy sees them: a proxy refuses a listener as a whole for one operator that it does not know.
  */
+import { addressHeaders, credentialHeaders } from "@tulle/telemetry";
 import { nearestName } from "../findings/nearest-name.ts";
 import type { Format } from "../schema/formats.ts";
 
@@ -138,38 +139,75 @@ export const logFormat: Format = {
   check: formatProblem,
 };
 
-/** Headers whose values hold queries. */
-const withQuery: ReadonlySet<string> = new Set([":path", "x-envoy-original-path", "referer"]);
+const withQuery: ReadonlySet<string> = new Set(addressHeaders);
+const credentials: ReadonlySet<string> = new Set(credentialHeaders);
+const requestHeaders = new Set(["REQ", "REQUEST_HEADER", "STREAM_INFO_REQ", "REQ_WITHOUT_QUERY"]);
+const responseHeaders = new Set(["RESP", "RESPONSE_HEADER", "TRAILER", "RESPONSE_TRAILER"]);
+/** What of CEL's attributes has a query in it; headers under their names, or all of them at once. */
+const celWithQuery = /\brequest\s*\.\s*(?:path|query|referer)\b|\bheaders\b(?!\s*(?:\[\s*["']|\.))/;
 
 /**
- * The format with queries only by `REQ_WITHOUT_QUERY`, which Tulle's proxy writes out with the values of `parameters`
- * (in lower case) left out, and Envoy without the query. Where that operator cannot stand, the query goes as a whole.
+ * The format without credentials, and with queries only by `REQ_WITHOUT_QUERY`, which Tulle's proxy writes out with the
+ * values of `parameters` (in lower case) left out, and Envoy without the query. Where that operator cannot stand, the
+ * query goes as a whole; what Tulle's proxy can redact by itself, answers' addresses and CEL, it is left with
+ * (`isTulle`).
  */
-export function withoutSecretQueries(text: string, parameters: readonly string[]): string {
+export function withoutSecretQueries(text: string, parameters: readonly string[], isTulle = false): string {
   if (parameters.length === 0) return text;
   const within = ({ length }: FormatOperator): string => (length === undefined ? "" : `:${length}`);
   return mapOperators(text, (each) => {
     const { name, inputs = "" } = each;
-    if (name === "REQ" || name === "REQUEST_HEADER" || name === "STREAM_INFO_REQ") {
-      const isSecret = inputs.split("?").some((header) => withQuery.has(header.trim().toLowerCase()));
-      return isSecret ? `%REQ_WITHOUT_QUERY(${inputs})${within(each)}%` : undefined;
+    const headers = inputs.split("?").map((header) => header.trim().toLowerCase());
+    const isAsked = (wanted: ReadonlySet<string>): boolean => headers.some((header) => wanted.has(header));
+    if (requestHeaders.has(name)) {
+      if (isAsked(credentials)) return redactedText;
+      return isAsked(withQuery) ? `%REQ_WITHOUT_QUERY(${inputs})${within(each)}%` : undefined;
     }
+    if (responseHeaders.has(name)) {
+      return isAsked(credentials) || (!isTulle && isAsked(withQuery)) ? redactedText : undefined;
+    }
+    if (name === "CEL" || name === "TYPED_CEL") return isTulle || !mayTellSecrets(inputs) ? undefined : redactedText;
     if (name === "PATH" && !inputs.startsWith("NQ")) {
       const header = { ORIG: "X-ENVOY-ORIGINAL-PATH", PATH: ":PATH" }[inputs.split(":")[1] ?? ""];
       return `%REQ_WITHOUT_QUERY(${header ?? "X-ENVOY-ORIGINAL-PATH?:PATH"})${within(each)}%`;
     }
-    if (name === "COALESCE") return withoutSecretChoices(inputs, within(each), parameters);
+    if (name === "COALESCE") return withoutSecretChoices(inputs, within(each), parameters, isTulle);
     return name === "QUERY_PARAMS" || (name === "QUERY_PARAM" && parameters.includes(inputs.toLowerCase()))
       ? redactedText
       : undefined;
   });
 }
 
+/** The same for tags of spans, where `REQ_WITHOUT_QUERY` cannot stand. */
+export function withoutSecretTags(text: string, parameters: readonly string[]): string {
+  return mapOperators(withoutSecretQueries(text, parameters), ({ name, inputs = "", length }) => {
+    if (name !== "REQ_WITHOUT_QUERY") return undefined;
+    const source = pathSources[inputs.replaceAll(" ", "").toLowerCase()];
+    return source === undefined ? redactedText : `%PATH(NQ:${source})${length === undefined ? "" : `:${length}`}%`;
+  });
+}
+
+const pathSources: Readonly<Record<string, string>> = {
+  ":path": "PATH",
+  "x-envoy-original-path": "ORIG",
+  "x-envoy-original-path?:path": "ORIG_OR_PATH",
+};
+
+function mayTellSecrets(expression: string): boolean {
+  const names = expression.toLowerCase().match(/:?[a-z0-9_-]+/g) ?? [];
+  return celWithQuery.test(expression) || names.some((word) => withQuery.has(word) || credentials.has(word));
+}
+
 const redactedText = "redacted";
 
-function withoutSecretChoices(inputs: string, length: string, parameters: readonly string[]): string | undefined {
+function withoutSecretChoices(
+  inputs: string,
+  length: string,
+  parameters: readonly string[],
+  isTulle: boolean,
+): string | undefined {
   const list = coalescedOf(inputs) ?? [];
-  const kept = list.filter((each) => withoutSecretQueries(textOf(each), parameters) === textOf(each));
+  const kept = list.filter((each) => withoutSecretQueries(textOf(each), parameters, isTulle) === textOf(each));
   if (kept.length === list.length) return undefined;
   return kept.length === 0 ? redactedText : `%COALESCE(${JSON.stringify({ operators: kept })})${length}%`;
 }

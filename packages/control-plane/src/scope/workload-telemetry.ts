@@ -24,6 +24,8 @@ export interface ListenerTelemetry {
   /** Missing where no spans are made. */
   readonly tracing?: ListenerTracing;
   readonly accessLogs: readonly ListenerLog[];
+  /** What leaves secrets out itself, where Envoy can only leave out more. */
+  readonly isTulle?: true;
   /** Missing where Istio's metrics are not kept at all. */
   readonly metrics?: ListenerMetrics;
 }
@@ -81,6 +83,7 @@ export function workloadTelemetry(
   const of = (mode: Mode): ListenerTelemetry => ({
     ...tracingOf(layers, settings, mode, { ...workload, trustDomain, redactedParameters }),
     accessLogs: accessLogsOf(layers, settings, mode),
+    ...(workload.isTulle === true ? { isTulle: true } : {}),
     ...metricsOf(layers, settings, mode),
   });
   const client = of("CLIENT");

@@ -1,6 +1,6 @@
 // Access logs of listeners: those that Telemetry and the mesh's configuration ask for, or Istio's line on standard
 // output. Queries stand in none of them with the values that the mesh's redaction list names.
-import { secretParameters } from "@tulle/telemetry";
+import { credentialHeaders, secretParameters } from "@tulle/telemetry";
 import { create, type JsonObject, type MessageInitShape } from "@bufbuild/protobuf";
 import {
   type FileAccessLogProvider,
@@ -39,6 +39,12 @@ import { grpcServiceOf } from "./provider-services.ts";
 /** What is logged: requests, connections, or connections that no filter chain takes. */
 type Logged = "requests" | "connections" | "turned away";
 
+interface Redaction {
+  /** None: nothing is redacted. */
+  readonly parameters: readonly string[];
+  readonly isTulle: boolean;
+}
+
 interface LoggedBy {
   readonly telemetry?: ListenerTelemetry | undefined;
   readonly redactedParameters?: readonly string[] | undefined;
@@ -52,8 +58,9 @@ export function accessLogs(logged: Logged, { telemetry, redactedParameters }: Lo
   const { accessLogs: logs } = telemetry ?? { accessLogs: defaultLogs };
   // Connections have no query.
   const parameters = logged === "requests" ? (redactedParameters ?? secretParameters) : [];
+  const redaction = { parameters, isTulle: telemetry?.isTulle === true };
   return logs.flatMap((log) => {
-    const made = loggerOf(log, logged, parameters);
+    const made = loggerOf(log, logged, redaction);
     if (made === undefined) return [];
     const filter = filterOf(log, logged);
     return [create(AccessLogSchema, { ...made, ...(filter === undefined ? {} : { filter }) })];
@@ -62,12 +69,12 @@ export function accessLogs(logged: Logged, { telemetry, redactedParameters }: Lo
 
 type LogInit = MessageInitShape<typeof AccessLogSchema> & { $typeName?: never };
 
-function loggerOf({ provider }: ListenerLog, logged: Logged, parameters: readonly string[]): LogInit | undefined {
+function loggerOf({ provider }: ListenerLog, logged: Logged, redaction: Redaction): LogInit | undefined {
   const { envoyFileAccessLog, envoyOtelAls, envoyHttpAls, envoyTcpAls, target } = provider;
-  if (envoyFileAccessLog !== undefined) return fileLog(envoyFileAccessLog, parameters);
+  if (envoyFileAccessLog !== undefined) return fileLog(envoyFileAccessLog, redaction);
   if (target === undefined) return undefined;
-  if (envoyOtelAls !== undefined) return otelLog(envoyOtelAls, target, parameters);
-  if (envoyHttpAls !== undefined && logged === "requests") return requestLog(envoyHttpAls, target, parameters);
+  if (envoyOtelAls !== undefined) return otelLog(envoyOtelAls, target, redaction);
+  if (envoyHttpAls !== undefined && logged === "requests") return requestLog(envoyHttpAls, target, redaction);
   if (envoyTcpAls !== undefined && logged !== "requests") {
     const commonConfig = serviceLog(envoyTcpAls, target, "tcp_envoy_accesslog");
     return logger("envoy.access_loggers.tcp_grpc", pack(TcpGrpcAccessLogConfigSchema, { commonConfig }));
@@ -102,18 +109,18 @@ function filterOf({ expression }: ListenerLog, logged: Logged): AccessLogFilter 
 /** Istio opens the file /dev/stdout, which Linux refuses where standard output is a socket, as under Node's `spawn`. */
 function fileLog(
   { path = "/dev/stdout", logFormat = {}, omitEmptyValues = false }: FileAccessLogProvider,
-  parameters: readonly string[],
+  redaction: Redaction,
 ): LogInit {
   const { text = defaultTextLog, labels } = logFormat;
   const written = labels === undefined ? text : Object.keys(labels).length === 0 ? defaultJsonLog : labels;
-  const format = redacted(written, parameters);
+  const format = redacted(written, redaction);
   const value: MessageInitShape<typeof SubstitutionFormatStringSchema> = {
     format:
       typeof format === "string"
         ? { case: "textFormatSource", value: { specifier: { case: "inlineString", value: asLine(format) } } }
         : { case: "jsonFormat", value: format as JsonObject },
     omitEmptyValues,
-    formatters: formattersOf(written, format, parameters),
+    formatters: formattersOf(written, format, redaction),
   };
   const accessLogFormat = { case: "logFormat", value } as const;
   switch (path) {
@@ -135,11 +142,11 @@ function asLine(text: string): string {
 function otelLog(
   { logFormat = {}, ...provider }: OtelAccessLogProvider,
   target: ProviderTarget,
-  parameters: readonly string[],
+  redaction: Redaction,
 ): LogInit {
   const { text = defaultTextLog, labels = {} } = logFormat;
   const written = { text, labels };
-  const format = redacted(written, parameters) as typeof written;
+  const format = redacted(written, redaction) as typeof written;
   const stringValue = (value: string) => ({ value: { case: "stringValue", value } }) as const;
   return logger(
     "envoy.access_loggers.open_telemetry",
@@ -152,7 +159,7 @@ function otelLog(
           .sort(([a], [b]) => (a < b ? -1 : 1))
           .map(([key, value]) => ({ key, value: stringValue(value) })),
       },
-      formatters: formattersOf(written, format, parameters),
+      formatters: formattersOf(written, format, redaction),
     }),
   );
 }
@@ -161,15 +168,17 @@ function otelLog(
 function requestLog(
   provider: HttpAccessLogServiceProvider,
   target: ProviderTarget,
-  parameters: readonly string[],
+  { parameters }: Redaction,
 ): LogInit {
+  const shown = (headers: readonly string[] = []): string[] =>
+    headers.filter((header) => parameters.length === 0 || !credentialHeaders.includes(header.toLowerCase()));
   return logger(
     parameters.length === 0 ? "envoy.access_loggers.http_grpc" : redactedQuery(parameters),
     pack(HttpGrpcAccessLogConfigSchema, {
       commonConfig: serviceLog(provider, target, "http_envoy_accesslog"),
-      additionalRequestHeadersToLog: [...(provider.additionalRequestHeadersToLog ?? [])],
-      additionalResponseHeadersToLog: [...(provider.additionalResponseHeadersToLog ?? [])],
-      additionalResponseTrailersToLog: [...(provider.additionalResponseTrailersToLog ?? [])],
+      additionalRequestHeadersToLog: shown(provider.additionalRequestHeadersToLog),
+      additionalResponseHeadersToLog: shown(provider.additionalResponseHeadersToLog),
+      additionalResponseTrailersToLog: shown(provider.additionalResponseTrailersToLog),
     }),
   );
 }
@@ -187,11 +196,11 @@ function serviceLog(
   };
 }
 
-function redacted(format: Json, parameters: readonly string[]): Json {
-  if (typeof format === "string") return withoutSecretQueries(format, parameters);
-  if (Array.isArray(format)) return format.map((each: Json) => redacted(each, parameters));
+function redacted(format: Json, redaction: Redaction): Json {
+  if (typeof format === "string") return withoutSecretQueries(format, redaction.parameters, redaction.isTulle);
+  if (Array.isArray(format)) return format.map((each: Json) => redacted(each, redaction));
   if (typeof format !== "object" || format === null) return format;
-  return Object.fromEntries(Object.entries(format).map(([name, each]) => [name, redacted(each, parameters)]));
+  return Object.fromEntries(Object.entries(format).map(([name, each]) => [name, redacted(each, redaction)]));
 }
 
 const withoutQuery = "%REQ_WITHOUT_QUERY(";
@@ -201,9 +210,11 @@ function redactedQuery(parameters: readonly string[]): string {
 }
 
 /** Tulle's proxy reads the name of ours; to Envoy it is one like another. Who wants no query at all gets none. */
-function formattersOf(written: Json, format: Json, parameters: readonly string[]): Formatters {
-  if (!JSON.stringify(format).includes(withoutQuery)) return [];
-  const isWanted = parameters.length === 0 || JSON.stringify(written).includes(withoutQuery);
-  const name = isWanted ? "envoy.formatter.req_without_query" : redactedQuery(parameters);
-  return [{ name, typedConfig: pack(ReqWithoutQuerySchema, {}) }];
+function formattersOf(written: Json, format: Json, { parameters, isTulle }: Redaction): Formatters {
+  const isAsked = (text: Json): boolean => JSON.stringify(text).includes(withoutQuery);
+  const formatter = (name: string) => ({ name, typedConfig: pack(ReqWithoutQuerySchema, {}) });
+  const isWanted = isAsked(format) && (parameters.length === 0 || isAsked(written));
+  const ofEnvoy = isWanted ? [formatter("envoy.formatter.req_without_query")] : [];
+  const isRedacted = parameters.length > 0 && (isTulle || (isAsked(format) && !isWanted));
+  return [...ofEnvoy, ...(isRedacted ? [formatter(redactedQuery(parameters))] : [])];
 }

@@ -11,6 +11,7 @@ import {
 } from "@tulle/xds/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb";
 import { UuidRequestIdConfigSchema } from "@tulle/xds/envoy/extensions/request_id/uuid/v3/uuid_pb";
 import type { PathNormalization } from "@tulle/config";
+import { secretParameters } from "@tulle/telemetry";
 import type { GatewayOwn, SidecarOwn } from "../scope/proxy-view.ts";
 import type { ListenerTelemetry } from "../scope/workload-telemetry.ts";
 import { accessLogs } from "./access-logs.ts";
@@ -47,11 +48,18 @@ function base(
         useRequestIdForTraceSampling: telemetry?.tracing?.useRequestId ?? true,
       }),
     },
-    ...(telemetry?.tracing === undefined ? {} : { tracing: tracing(telemetry.tracing, placement) }),
+    ...(telemetry?.tracing === undefined
+      ? {}
+      : { tracing: tracing(telemetry.tracing, placement, unredacted(own, telemetry)) }),
     upgradeConfigs: [{ upgradeType: "websocket" }],
     // Of HTTP/2, they come as streams (RFC 8441).
     http2ProtocolOptions: { allowConnect: true, ...windows },
   };
+}
+
+/** Tulle's proxy leaves secrets out of its spans by itself. */
+function unredacted(own: OwnSettings, { isTulle }: ListenerTelemetry): readonly string[] {
+  return isTulle === true ? [] : (own.redactedParameters ?? secretParameters);
 }
 
 /** Istio: MeshConfig.ProxyPathNormalization. */

@@ -1,7 +1,7 @@
 // `HttpConnectionManager.tracing` as Istio sets it (pilot/pkg/networking/core/tracing.go), with the tracer of the
 // provider.
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
-import type { CustomTag, OpenTelemetryProvider, ZipkinProvider } from "@tulle/config";
+import { type CustomTag, type OpenTelemetryProvider, withoutSecretTags, type ZipkinProvider } from "@tulle/config";
 import type { TypedExtensionConfigSchema } from "@tulle/xds/envoy/config/core/v3/extension_pb";
 import { OpenTelemetryConfigSchema } from "@tulle/xds/envoy/config/trace/v3/opentelemetry_pb";
 import {
@@ -42,7 +42,12 @@ const dryRunTags: readonly TagInit[] = ["allow", "deny"].flatMap((action) =>
   })),
 );
 
-export function tracing(settings: ListenerTracing, placement: "sidecar" | "gateway"): HttpConnectionManager_Tracing {
+/** `redactedParameters`: of proxies that redact nothing by themselves. */
+export function tracing(
+  settings: ListenerTracing,
+  placement: "sidecar" | "gateway",
+  redactedParameters: readonly string[] = [],
+): HttpConnectionManager_Tracing {
   const { provider, serviceName, samplingPercentage, customTags, istioTags, maxPathTagLength } = settings;
   const { opentelemetry, zipkin, target } = provider;
   const tracer =
@@ -52,7 +57,7 @@ export function tracing(settings: ListenerTracing, placement: "sidecar" | "gatew
   const tags = [
     ...Object.entries(istioTags ?? {}).map(([name, value]) => customTag(name, { literal: { value } })),
     ...(istioTags === undefined ? [] : dryRunTags),
-    ...Object.entries(customTags).map(([name, tag]) => customTag(name, tag)),
+    ...Object.entries(customTags).map(([name, tag]) => customTag(name, withoutSecrets(tag, redactedParameters))),
   ].sort((a, b) => (a.tag! < b.tag! ? -1 : 1));
   return create(HttpConnectionManager_TracingSchema, {
     clientSampling: { value: 100 },
@@ -98,6 +103,14 @@ function zipkinTracer(provider: ZipkinProvider, target: ProviderTarget): Tracer 
     traceContextOption: ZipkinConfig_TraceContextOption[traceContextOption],
   });
   return { name: "envoy.tracers.zipkin", configType: { case: "typedConfig", value } };
+}
+
+/** What Envoy would write out: credentials and addresses go as a whole. */
+function withoutSecrets(tag: CustomTag, parameters: readonly string[]): CustomTag {
+  const { header: { name = "" } = {}, formatter: { value = "" } = {} } = tag;
+  const asked = tag.header === undefined ? value : `%REQ(${name})%`;
+  const shown = withoutSecretTags(asked, parameters);
+  return shown === asked ? tag : { formatter: { value: shown } };
 }
 
 function customTag(tag: string, { literal, environment, header, formatter }: CustomTag): TagInit {

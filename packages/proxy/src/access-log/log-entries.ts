@@ -1,7 +1,7 @@
 // What an access log service is told of a request and of a connection (envoy.data.accesslog.v3: HTTPAccessLogEntry,
 // TCPAccessLogEntry), as items of a StreamAccessLogsMessage.
 import type { ProtobufWriter } from "@tulle/telemetry";
-import { redactQuery } from "../format/redact-query.ts";
+import { isCredential, redactedValue, redactQuery } from "../format/redact-query.ts";
 import { mayHoldQuery, requestPseudoHeaders } from "../format/request-operators.ts";
 import { requestHeadersBytes, responseHeadersBytes } from "../http/headers-bytes.ts";
 import type { Protocol } from "../http/message.ts";
@@ -19,7 +19,7 @@ export interface RequestEntryParts {
   readonly requestHeaders: readonly string[];
   readonly responseHeaders: readonly string[];
   readonly responseTrailers: readonly string[];
-  /** Parameters whose values are left out of paths and addresses; undefined = none. */
+  /** Parameters whose values are left out of paths and addresses, as are credentials; undefined = none. */
   readonly redactedParameters: ReadonlySet<string> | undefined;
 }
 
@@ -94,10 +94,11 @@ function writeResponse(writer: ProtobufWriter, info: StreamInfo, parts: RequestE
 type Shown = (name: string, value: string | undefined) => string | undefined;
 
 function shownIn({ redactedParameters }: RequestEntryParts): Shown {
-  return (name, value) =>
-    redactedParameters === undefined || value === undefined || !mayHoldQuery.has(name)
-      ? value
-      : redactQuery(value, redactedParameters);
+  return (name, value) => {
+    if (redactedParameters === undefined || value === undefined) return value;
+    if (isCredential(name)) return redactedValue;
+    return mayHoldQuery.has(name) ? redactQuery(value, redactedParameters) : value;
+  };
 }
 
 /** Entries of a map. */

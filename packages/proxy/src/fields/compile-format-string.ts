@@ -5,9 +5,10 @@ import type { FormatEnvironment } from "../format/operator.ts";
 import { type TextFormat, compileJsonFormat, compileTextFormat } from "../format/substitution-format.ts";
 import type { Place, Problems } from "./problems.ts";
 
+const withoutQuery = "type.googleapis.com/envoy.extensions.formatter.req_without_query.v3.ReqWithoutQuery";
 /** Extensions that add operators which this proxy knows anyway. */
 const knownFormatters = new Set([
-  "type.googleapis.com/envoy.extensions.formatter.req_without_query.v3.ReqWithoutQuery",
+  withoutQuery,
   "type.googleapis.com/envoy.extensions.formatter.metadata.v3.Metadata",
   "type.googleapis.com/envoy.extensions.formatter.cel.v3.Cel",
 ]);
@@ -32,7 +33,10 @@ export function formattersScope(
   const redactedParameters = redactedIn(formatters.map(({ name }) => name));
   if (redactedParameters === undefined) return environment;
   const { environment: variables, hostname } = environment;
-  return { environment: variables, hostname, redactedParameters };
+  const withoutWholeQuery = formatters.some(
+    ({ name, typedConfig }) => typedConfig?.typeUrl === withoutQuery && !name.startsWith(redactedPrefix),
+  );
+  return { environment: variables, hostname, redactedParameters, ...(withoutWholeQuery ? { withoutWholeQuery } : {}) };
 }
 
 /** What the first such name says, of formatters or of a log that has none; undefined without. */

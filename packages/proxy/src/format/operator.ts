@@ -23,10 +23,12 @@ export interface FormatEnvironment {
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly hostname: string;
   /**
-   * Parameters of queries whose values no operator shows; names in lower case. REQ_WITHOUT_QUERY then leaves out these
-   * alone, not the whole query.
+   * Parameters of queries whose values no operator shows, as none shows a header of credentials; names in lower case.
+   * REQ_WITHOUT_QUERY then leaves out these alone, not the whole query.
    */
   readonly redactedParameters?: ReadonlySet<string>;
+  /** REQ_WITHOUT_QUERY leaves the whole query out all the same: its author asks for that. */
+  readonly withoutWholeQuery?: true;
 }
 
 /** An operator's compile function: `argument` stands in parentheses after its name, undefined without them. */

@@ -11,7 +11,7 @@ import { byteOperators } from "./byte-operators.ts";
 import { metadataOperators } from "./metadata-operators.ts";
 import { number, ofOptional, text } from "./operator-makers.ts";
 import type { CompiledOperator, FormatEnvironment, FormatValue, OperatorCompiler } from "./operator.ts";
-import { redactText } from "./redact-query.ts";
+import { isCredential, namesHeader, redactedValue, redactText } from "./redact-query.ts";
 import { requestOperators } from "./request-operators.ts";
 import { timeOperators } from "./time-operators.ts";
 import { tlsOperators } from "./tls-operators.ts";
@@ -105,9 +105,10 @@ function celOperator(isTyped: boolean): OperatorCompiler {
   return (argument = "", { redactedParameters }) => {
     const expression = compileExpression(argument);
     if (!expression.ok) return { error: `Not able to parse expression: ${expression.reason}` };
+    const isOfCredentials = redactedParameters !== undefined && namesHeader(argument, isCredential);
     const read: (...of: Parameters<FormatValue>) => unknown = (info, request, response) => {
-      const value = expression.value({ info, request, response });
-      if (typeof value === "string" && redactedParameters !== undefined) return redactText(value, redactedParameters);
+      let value: unknown = expression.value({ info, request, response });
+      if (redactedParameters !== undefined) value = shownValue(value, redactedParameters, isOfCredentials);
       return value !== null && typeof value === "object" && !Array.isArray(value) ? undefined : value;
     };
     const value: FormatValue = (info, request, response) => {
@@ -119,6 +120,13 @@ function celOperator(isTyped: boolean): OperatorCompiler {
     if (!isTyped) return { value, isNumber: false };
     return { value, json: (info, request, response) => JSON.stringify(read(info, request, response)), isNumber: false };
   };
+}
+
+/** Whether there is one, and how many, may be asked of credentials too. */
+function shownValue(value: unknown, names: ReadonlySet<string>, isOfCredentials: boolean): unknown {
+  if (Array.isArray(value)) return value.map((each) => shownValue(each, names, isOfCredentials));
+  if (typeof value !== "string") return value;
+  return isOfCredentials ? redactedValue : redactText(value, names);
 }
 
 interface CoalescedOperator {

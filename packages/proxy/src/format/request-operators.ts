@@ -1,11 +1,12 @@
 // Operators that tell of a request's and a response's heads. Where a query may stand in them, the values of the
 // parameters that the log is to leave out are left out.
 import { randomUUID } from "node:crypto";
+import { addressHeaders } from "@tulle/telemetry";
 import { withoutControlCharacters } from "../http/header-value.ts";
 import { headersBytes, requestHeadersBytes, responseHeadersBytes } from "../http/headers-bytes.ts";
 import { number, ofOptional, text } from "./operator-makers.ts";
 import type { FormatValue, OperatorCompiler } from "./operator.ts";
-import { redactParameter, redactQuery } from "./redact-query.ts";
+import { isCredential, redactedValue, redactParameter, redactQuery, redactText } from "./redact-query.ts";
 
 /** An empty Host is a value, no Host is none. */
 const authorityOf: FormatValue = (_info, request) =>
@@ -40,9 +41,9 @@ function headerOperator(read: (name: string) => FormatValue): OperatorCompiler {
   return (argument, { redactedParameters }) => {
     const redacted = (name: string): FormatValue => {
       const value = read(name);
-      return redactedParameters !== undefined && mayHoldQuery.has(name.toLowerCase())
-        ? withoutSecrets(value, redactedParameters)
-        : value;
+      if (redactedParameters === undefined) return value;
+      if (isCredential(name.toLowerCase())) return (...of) => (value(...of) === undefined ? undefined : redactedValue);
+      return mayHoldQuery.has(name.toLowerCase()) ? withoutSecrets(value, redactedParameters) : value;
     };
     const names = (argument ?? "").split("?");
     if (names.length > 2 || names.some((name) => name === "")) return { error: "needs (NAME) or (NAME?OTHER)" };
@@ -56,10 +57,7 @@ function headerOperator(read: (name: string) => FormatValue): OperatorCompiler {
   };
 }
 
-/** Headers whose values are paths or addresses. */
-export const mayHoldQuery: ReadonlySet<string> = new Set(
-  ":path x-envoy-original-path referer location content-location x-original-url x-forwarded-uri".split(" "),
-);
+export const mayHoldQuery: ReadonlySet<string> = new Set(addressHeaders);
 
 function withoutSecrets(value: FormatValue, names: ReadonlySet<string>): FormatValue {
   return (info, request, response) => {
@@ -79,7 +77,8 @@ function pathWithoutQuery(value: FormatValue): FormatValue {
 /** Leaves the whole query out, or the values of some parameters alone. */
 const compileWithoutQuery: OperatorCompiler = (argument, environment) => {
   const inner = headerOperator(requestHeaderValue)(argument, environment);
-  if ("error" in inner || environment.redactedParameters !== undefined) return inner;
+  if ("error" in inner) return inner;
+  if (environment.redactedParameters !== undefined && environment.withoutWholeQuery !== true) return inner;
   return { value: pathWithoutQuery(inner.value), isNumber: false };
 };
 
@@ -134,7 +133,7 @@ const compileQueryParameters: OperatorCompiler = (argument = "", { redactedParam
   const value: FormatValue = (_info, request) => {
     const whole = queryOf(request?.path);
     if (whole === undefined) return undefined;
-    const query = redactedParameters === undefined ? whole : redactQuery(`?${whole}`, redactedParameters).slice(1);
+    const query = redactedParameters === undefined ? whole : redactText(whole, redactedParameters);
     return query;
   };
   return { value, isNumber: false };

@@ -6,13 +6,13 @@ import {
 } from "@tulle/xds/envoy/type/tracing/v3/custom_tag_pb";
 import type { CompileScope } from "../fields/compile-scope.ts";
 import type { Place, Problems } from "../fields/problems.ts";
-import { redactQuery } from "../format/redact-query.ts";
+import { redactedValue, redactQuery } from "../format/redact-query.ts";
 import { utf8AsLatin1 } from "../http/header-value.ts";
 import { requestHeader } from "../http/read-header.ts";
 import type { StreamInfo } from "../http/stream-info.ts";
 import type { TagSink } from "./active-span.ts";
 import type { CustomTag, RedactedNames } from "./custom-tag.ts";
-import { compileSpanFormat, redacted, secretHeaders } from "./span-format.ts";
+import { compileSpanFormat, secretHeaders } from "./span-format.ts";
 
 export function compileCustomTags(
   messages: readonly CustomTagMessage[],
@@ -74,7 +74,8 @@ function compileValue(
       if (name === "")
         problems.error(place.field("request_header").field("name"), "value length must be at least 1 characters");
       const otherwise = utf8AsLatin1(type.value.defaultValue);
-      if (secretHeaders.has(name)) return ({ request }) => (request?.headers.has(name) === true ? redacted : otherwise);
+      if (secretHeaders.has(name))
+        return ({ request }) => (request?.headers.has(name) === true ? redactedValue : otherwise);
       const read = requestHeader(name);
       return ({ request }, redactedNames) => {
         const value = request === undefined ? undefined : read(request);

@@ -1,24 +1,23 @@
 // Texts of spans that the configuration makes up by format strings: tags and names. No secret gets into one: parameters
 // of queries are left out as in access logs, and a format that reads a header of credentials says a word in its place.
+import { credentialHeaders } from "@tulle/telemetry";
 import type { CompileScope } from "../fields/compile-scope.ts";
 import type { Place, Problems } from "../fields/problems.ts";
-import { redactQuery } from "../format/redact-query.ts";
+import { namesHeader, redactedValue, redactQuery } from "../format/redact-query.ts";
 import { compileTextFormat } from "../format/substitution-format.ts";
 import { utf8AsLatin1 } from "../http/header-value.ts";
 import type { StreamInfo } from "../http/stream-info.ts";
 import type { RedactedNames } from "./custom-tag.ts";
 
-export const redacted = "redacted";
-
-/** Headers whose value is as good as a password to who reads it. */
-export const secretHeaders: ReadonlySet<string> = new Set(
-  `authorization proxy-authorization cookie set-cookie x-api-key x-auth-token x-csrf-token x-xsrf-token
-   x-amz-security-token x-goog-iap-jwt-assertion x-forwarded-client-cert x-forwarded-access-token www-authenticate
-   proxy-authenticate authentication-info`.split(/\s+/),
-);
+/** Headers whose value is as good as a password to who reads it, or tells of keys and identities. */
+export const secretHeaders: ReadonlySet<string> = new Set([
+  ...credentialHeaders,
+  "x-forwarded-client-cert",
+  "www-authenticate",
+  "proxy-authenticate",
+]);
 /** What operators read: arguments, whether names of headers, JSON or expressions. */
 const operatorArguments = /%[A-Z][A-Z0-9_]*\((.*?)\)(?::\d+)?%/gs;
-const headerNames = /[a-z0-9_-]+/g;
 
 export type SpanFormat = (info: StreamInfo, redactedNames: RedactedNames) => string;
 
@@ -33,7 +32,7 @@ export function compileSpanFormat(
   const { environment, hostname } = scope;
   const shown = { environment, hostname, redactedParameters: known };
   const format = compileTextFormat(utf8AsLatin1(text), "", shown, place, problems);
-  if (readsSecretHeader(text)) return () => redacted;
+  if (readsSecretHeader(text)) return () => redactedValue;
   return (info, redactedNames) => redactQuery(format(info, info.request, info.response), redactedNames);
 }
 
@@ -44,6 +43,5 @@ function readsSecretHeader(text: string): boolean {
 
 /** Whether one of its words, in quotes or not, is a header of credentials. */
 export function namesSecretHeader(text: string): boolean {
-  for (const [name] of text.toLowerCase().matchAll(headerNames)) if (secretHeaders.has(name)) return true;
-  return false;
+  return namesHeader(text, (header) => secretHeaders.has(header));
 }

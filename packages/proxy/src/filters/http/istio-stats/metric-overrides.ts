@@ -6,10 +6,10 @@ import type { CelSubject, ReadAttribute } from "../../../cel/attributes.ts";
 import { celText, type CelValue } from "../../../cel/cel-value.ts";
 import { compileExpression } from "../../../cel/compile-expression.ts";
 import type { Place, Problems } from "../../../fields/problems.ts";
-import { redactText } from "../../../format/redact-query.ts";
+import { redactedValue, redactText } from "../../../format/redact-query.ts";
 import { ownText } from "../../../http/own-text.ts";
 import { alwaysRedacted } from "../../../tracing/redacted-names.ts";
-import { namesSecretHeader, redacted } from "../../../tracing/span-format.ts";
+import { namesSecretHeader } from "../../../tracing/span-format.ts";
 import type { DefinedType, MetricConfig, MetricDefinition, PluginConfig } from "./plugin-config.ts";
 import { peerAttributes } from "./peer-attributes.ts";
 
@@ -176,7 +176,7 @@ export class MetricOverrides {
     const text = celText(value) ?? unknown;
     const words = this.#openWords.get(id);
     if (words === undefined || typeof value === "boolean" || text === unknown || words.has(text)) return text;
-    return redacted;
+    return redactedValue;
   }
 
   /** Makes room, when idle series have gone. */
