@@ -20,11 +20,16 @@ test("every field has a row, and every row a case", () => {
   assert.deepEqual(unknown, []);
 });
 
+/** The rows of fields that leave nothing. */
+const withoutEffect: Readonly<Record<string, string>> = Object.fromEntries(
+  Object.entries(fieldsWithoutCase).flatMap(([field, [, , row]]) => (row === undefined ? [] : [[field, row] as const])),
+);
+
 describe("what each field of telemetry does", () => {
   const stage = new TelemetryStage(temporaryFolder("tulle-telemetry-"));
   const played = new Map<string, Played>();
   const rowWithout = (field: string): TelemetryRow =>
-    withoutField(telemetryRows[telemetryFields[field]![1]], field.split(".")) as TelemetryRow;
+    withoutField(telemetryRows[telemetryFields[field]?.[1] ?? withoutEffect[field]!], field.split(".")) as TelemetryRow;
 
   before(
     async () => {
@@ -32,6 +37,9 @@ describe("what each field of telemetry does", () => {
       for (const [name, row] of Object.entries(telemetryRows)) played.set(name, await stage.play(row, row.expected));
       for (const [field, [, , without]] of Object.entries(telemetryFields)) {
         if (without !== "refused") played.set(field, await stage.play(rowWithout(field), without));
+      }
+      for (const [field, row] of Object.entries(withoutEffect)) {
+        played.set(field, await stage.play(rowWithout(field), telemetryRows[row]!.expected));
       }
       await stage.end(() => [...played.values()].every((each) => isDeepStrictEqual(outcomes(each), expectedOf(each))));
     },
@@ -43,6 +51,8 @@ describe("what each field of telemetry does", () => {
     assert.deepEqual(outcomes(played.get(name)!), expectedOf(played.get(name)!));
 
   for (const name of Object.keys(telemetryRows)) test(name, () => assertLeft(name));
+  for (const [field, row] of Object.entries(withoutEffect))
+    test(`${row}, the same without ${field}`, () => assertLeft(field));
   for (const [field, [, row, without]] of Object.entries(telemetryFields)) {
     test(`${row}, without ${field}`, () => {
       assert.equal(stage.isRefused(rowWithout(field)), without === "refused");

@@ -117,6 +117,13 @@ export const settingRows: Readonly<Record<string, TelemetryRow>> = {
   },
 };
 
+/** The object that Istio's filter for gRPC leaves in the filter state of requests, and a call of two messages. */
+const grpcMessages = "envoy.filters.http.grpc_stats";
+type Objects = Readonly<Record<string, { readonly requestMessageCount?: string }>>;
+const grpcCall = {
+  call: { headers: { "content-type": "application/grpc", te: "trailers" }, body: "\0\0\0\0\x02hi\0\0\0\0\x01!" },
+} as const;
+
 const tenant = [{ name: "x-tenant", value: "shop" }];
 const overHttp = tracedBy({
   opentelemetry: {
@@ -183,9 +190,10 @@ export const providerRows: Readonly<Record<string, TelemetryRow>> = {
         port: 4317,
         logName: "shop-log",
         logFormat: { text: "mine %REQ(X-ROW)%", labels: { status: "%RESPONSE_CODE%", row: "%REQ(X-ROW)%" } },
-        filterStateObjectsToLog: ["shop.object"],
+        filterStateObjectsToLog: [grpcMessages],
       },
     }),
+    ...grpcCall,
     sees: ({ records }) => {
       const { body, attributes } = (records[0] ?? {}) as {
         readonly body?: object;
@@ -202,7 +210,7 @@ export const providerRows: Readonly<Record<string, TelemetryRow>> = {
         service,
         port: 9000,
         logName: "shop-requests",
-        filterStateObjectsToLog: ["shop.object"],
+        filterStateObjectsToLog: [grpcMessages],
         additionalRequestHeadersToLog: ["x-row"],
         additionalResponseHeadersToLog: ["content-type"],
       },
@@ -220,6 +228,15 @@ export const providerRows: Readonly<Record<string, TelemetryRow>> = {
     },
     expected: "2 shop-requests x-row content-type",
   },
+  "Envoy's access log service, what filters know of a call": {
+    ...loggedBy({ envoyHttpAls: { service, port: 9000, filterStateObjectsToLog: [grpcMessages] } }),
+    ...grpcCall,
+    sees: ({ entries }) =>
+      (entries as readonly { readonly commonProperties?: { readonly filterStateObjects?: Objects } }[])
+        .map(({ commonProperties }) => commonProperties?.filterStateObjects?.[grpcMessages]?.requestMessageCount)
+        .join(" "),
+    expected: "2 2",
+  },
   "Envoy's access log service, trailers": {
     ...loggedBy({ envoyHttpAls: { service, port: 9000, additionalResponseTrailersToLog: ["x-end"] } }),
     call: { application: "HTTP/2" },
@@ -231,7 +248,7 @@ export const providerRows: Readonly<Record<string, TelemetryRow>> = {
   },
   "Envoy's access log service, connections": {
     ...loggedBy({
-      envoyTcpAls: { service, port: 9000, logName: "shop-connections", filterStateObjectsToLog: ["shop.object"] },
+      envoyTcpAls: { service, port: 9000, logName: "shop-connections", filterStateObjectsToLog: [grpcMessages] },
     }),
     call: { to: "tcp" },
     sees: ({ entries }) => entries.map(({ logName }) => logName).join(" "),

@@ -279,6 +279,11 @@ export const telemetryFields: Readonly<Record<string, FieldRow>> = {
     "Envoy's access log service, requests",
     "2 http_envoy_accesslog x-row content-type",
   ],
+  "mesh.extensionProviders.[].envoyHttpAls.filterStateObjectsToLog": [
+    "telemetry",
+    "Envoy's access log service, what filters know of a call",
+    " ",
+  ],
   "mesh.extensionProviders.[].envoyHttpAls.additionalRequestHeadersToLog": [
     "telemetry",
     "Envoy's access log service, requests",
@@ -304,22 +309,43 @@ export const telemetryFields: Readonly<Record<string, FieldRow>> = {
   ],
 };
 
-const noObjects = "nothing that the mesh can be told puts an object into the filter state";
+/** The row is played without the field, too, and leaves the same. */
+export type WithoutCase = readonly [golden: GoldenName | undefined, why: string, row?: string];
 
 /** Fields whose effect no call can show, and why. */
-export const fieldsWithoutCase: Readonly<Record<string, readonly [golden: GoldenName | undefined, why: string]>> = {
+export const fieldsWithoutCase: Readonly<Record<string, WithoutCase>> = {
   "mesh.extensionProviders.[].envoyOtelAls.logName": [
     "telemetry",
-    "an attribute of Envoy's own that Istio switches off with all of them",
+    "an attribute of Envoy's own, log_name, which Istio switches off with all of them (disable_builtin_labels)",
+    "a log by OTLP",
   ],
-  "mesh.extensionProviders.[].envoyOtelAls.filterStateObjectsToLog": ["telemetry", noObjects],
-  "mesh.extensionProviders.[].envoyHttpAls.filterStateObjectsToLog": ["telemetry", noObjects],
-  "mesh.extensionProviders.[].envoyTcpAls.filterStateObjectsToLog": ["telemetry", noObjects],
-  "mesh.defaultConfig.proxyMetadata": [undefined, "of the agent: packages/agent/src/bootstrap/bootstrap.test.ts"],
-  "mesh.defaultConfig.gatewayTopology": [undefined, "of gateways, not of telemetry"],
+  "mesh.extensionProviders.[].envoyOtelAls.filterStateObjectsToLog": [
+    "telemetry",
+    "Istio writes it into common_config, and Envoy's log by OTLP does not read it there",
+    "a log by OTLP",
+  ],
+  "mesh.extensionProviders.[].envoyTcpAls.filterStateObjectsToLog": [
+    "telemetry",
+    "no filter of connections that the mesh has leaves an object with a message of its own",
+    "Envoy's access log service, connections",
+  ],
+  "mesh.defaultConfig.proxyMetadata": [
+    undefined,
+    "environment of the agent, which starts the proxy: packages/local/src/pod/pod-plan.test.ts, packages/agent/src/bootstrap/metrics-sink-parity.test.ts",
+  ],
+  "mesh.defaultConfig.gatewayTopology": [
+    undefined,
+    "of gateways, not of telemetry: tests/e2e/proxy-protocol.long.test.ts",
+  ],
   "mesh.defaultConfig.gatewayTopology.numTrustedProxies": [undefined, "the same"],
   "mesh.defaultConfig.gatewayTopology.proxyProtocol": [undefined, "the same"],
-  "mesh.enablePrometheusMerge": [undefined, "of the agent: packages/agent/src/scrape/merged-metrics.test.ts"],
-  "spec.targetRef.namespace": [undefined, "Istio takes no other than the resource's own"],
+  "mesh.enablePrometheusMerge": [
+    undefined,
+    "of the agent's port 15020: packages/local/src/pod/pod-plan.test.ts, packages/agent/src/scrape/merged-metrics.test.ts",
+  ],
+  "spec.targetRef.namespace": [
+    undefined,
+    "Istio refuses any value but the empty one, which says nothing: packages/config/src/kinds/istio-verdicts.test.ts",
+  ],
   "spec.targetRefs.[].namespace": [undefined, "the same"],
 };

@@ -36,6 +36,8 @@ export interface TelemetryRow {
   readonly call?: {
     readonly path?: string;
     readonly headers?: Readonly<Record<string, string>>;
+    /** Of a POST. */
+    readonly body?: string;
     /** Straight to a port of the workload, from an address of its own; through its proxy as a client otherwise. */
     readonly to?: "http" | "tcp";
     /** What the application speaks: by HTTP/2 its answers have trailers. HTTP/1.1 when missing. */

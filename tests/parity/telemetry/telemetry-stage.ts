@@ -105,7 +105,7 @@ export class TelemetryStage {
     const number = (this.#calls += 1);
     const name = `call-${number}.`;
     const { address } = this.#mesh.pod(`server-${kind}`);
-    const { path: asked = "/", headers = {}, to, application } = row.call ?? {};
+    const { path: asked = "/", headers = {}, body, to, application } = row.call ?? {};
     const appPort = application === "HTTP/2" ? http2Port : httpPort;
     const host = `server-${kind}.${namespace}.svc.cluster.local:${appPort}`;
     const before = row.isMeasured === true ? await this.#metrics(kind) : new Map<string, number>();
@@ -113,14 +113,16 @@ export class TelemetryStage {
     const agent = to === "tcp" ? new http.Agent({ keepAlive: true }) : false;
     // What is logged of a connection knows nothing but where it came from.
     const localAddress = `127.9.${number >> 8}.${number & 255}`;
-    const got = await get({
+    const options = {
+      method: body === undefined ? "GET" : "POST",
       host: address,
       port: to === undefined ? outboundPort : to === "tcp" ? tcpPort : httpPort,
       path: to === undefined ? `http://${host}${asked}` : asked,
       headers: { ...headers, host, "x-row": name, "user-agent": name },
       agent,
       ...(to === undefined ? {} : { localAddress }),
-    });
+    };
+    const got = await exchange(options, body);
     const isOf = (text: string): boolean =>
       [name, `${localAddress}:`, `"${localAddress}"`].some((each) => text.includes(each));
     let metrics: readonly GrownMetric[] = [];
@@ -229,7 +231,7 @@ export function serviceManifests(
 }
 
 /** The headers that the application got; none where the proxy has closed the connection. */
-async function get(options: http.RequestOptions): Promise<http.IncomingHttpHeaders> {
+async function exchange(options: http.RequestOptions, sent?: string): Promise<http.IncomingHttpHeaders> {
   const { promise, resolve, reject } = Promise.withResolvers<string>();
   const request = http.request(options);
   request.once("error", (error: NodeJS.ErrnoException) =>
@@ -241,7 +243,7 @@ async function get(options: http.RequestOptions): Promise<http.IncomingHttpHeade
       .on("data", (chunk: Buffer) => chunks.push(chunk))
       .once("end", () => resolve(String(Buffer.concat(chunks))));
   });
-  request.end();
+  request.end(sent);
   const body = await promise;
   assert.ok(body.startsWith("{"), body);
   return (JSON.parse(body) as { readonly headers?: http.IncomingHttpHeaders }).headers ?? {};

@@ -67,6 +67,19 @@ test("a limit of the proxy's memory is read from Istio's annotation", () => {
   assert.equal(planPods(deployment(command(["node"])), undefined, settings).proxyMemoryBytes, undefined);
 });
 
+test("what the mesh says of its proxies' metrics is in the plan, and a pod's annotation beats it", () => {
+  const scraped = { ...command(["node"]), "prometheus.io/scrape": "true", "prometheus.io/port": "9090" };
+  const metadata = { OTEL_METRIC_EXPORT_INTERVAL: "5000" };
+  const plan = (annotations: Record<string, string>, mesh: typeof settings.mesh | object) =>
+    planPods(deployment(annotations, { "sidecar.istio.io/inject": "true" }), undefined, { ...settings, mesh });
+  assert.deepEqual(plan(scraped, {}).proxyMetadata, {});
+  assert.deepEqual(plan(scraped, { defaultConfig: { proxyMetadata: metadata } }).proxyMetadata, metadata);
+  assert.equal(plan(scraped, {}).mergedMetrics?.port, "9090");
+  assert.equal(plan(scraped, { enablePrometheusMerge: false }).mergedMetrics, undefined);
+  const own = { ...scraped, "prometheus.istio.io/merge-metrics": "true" };
+  assert.equal(plan(own, { enablePrometheusMerge: false }).mergedMetrics?.port, "9090");
+});
+
 test("Envoy has to be there where it is wanted, and only there", () => {
   const labels = { "sidecar.tulle.io/inject": "true" };
   const each = deployment({ ...command(["node"]), "sidecar.istio.io/proxy": "envoy" }, labels);

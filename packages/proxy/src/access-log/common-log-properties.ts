@@ -5,6 +5,7 @@ import type { ProtobufWriter } from "@tulle/telemetry";
 import { downstreamBytesOf, upstreamBytesOf } from "../format/byte-operators.ts";
 import { streamPoints } from "../format/time-operators.ts";
 import { accessLogTypes, isIntermediate } from "../http/access-log-type.ts";
+import { grpcMessagesKey, grpcMessagesType } from "../http/grpc-messages.ts";
 import type { StreamInfo } from "../http/stream-info.ts";
 import { responseFlags } from "../http/response-flags.ts";
 import type { ShownCertificateInfo } from "../tls/tls-info.ts";
@@ -22,7 +23,13 @@ const timesSinceStart: readonly (readonly [field: number, point: (info: StreamIn
   [12, streamPoints.DS_TX_END],
 ];
 
-export function writeCommonProperties(writer: ProtobufWriter, field: number, info: StreamInfo): void {
+/** `filterStateObjects`: names of those that are wanted. */
+export function writeCommonProperties(
+  writer: ProtobufWriter,
+  field: number,
+  info: StreamInfo,
+  filterStateObjects: readonly string[] = [],
+): void {
   const start = writer.begin(field);
   writeAddress(writer, 2, info.downstreamRemoteAddress);
   writeAddress(writer, 3, info.downstreamLocalAddress);
@@ -38,6 +45,7 @@ export function writeCommonProperties(writer: ProtobufWriter, field: number, inf
   writeText(writer, 18, spacedReason(info.upstreamTransportFailureReason));
   writeText(writer, 19, info.route?.name);
   writeAddress(writer, 20, info.downstreamDirectRemoteAddress);
+  if (filterStateObjects.includes(grpcMessagesKey)) writeGrpcMessages(writer, info);
   writeDuration(writer, 23, info.durationMs);
   writeUint(writer, 24, info.attemptCount);
   writeText(writer, 25, info.connectionTerminationDetails);
@@ -52,6 +60,21 @@ export function writeCommonProperties(writer: ProtobufWriter, field: number, inf
   writeUint(writer, 32, upstream.wireBytesReceived);
   writeUint(writer, 33, accessLogTypes[info.accessLogType]);
   writer.end(start);
+}
+
+/** An entry of the map of objects, in an Any: the only one that filters here leave. */
+function writeGrpcMessages(writer: ProtobufWriter, { grpcMessages }: StreamInfo): void {
+  if (grpcMessages === undefined) return;
+  const entry = writer.begin(21);
+  writer.text(1, grpcMessagesKey);
+  const any = writer.begin(2);
+  writer.text(1, grpcMessagesType);
+  const message = writer.begin(2);
+  writeUint(writer, 1, grpcMessages.request.count);
+  writeUint(writer, 2, grpcMessages.response.count);
+  writer.end(message);
+  writer.end(any);
+  writer.end(entry);
 }
 
 /** A request's id; a connection that is passed on gets one that is made up. */

@@ -19,6 +19,7 @@ export interface RequestEntryParts {
   readonly requestHeaders: readonly string[];
   readonly responseHeaders: readonly string[];
   readonly responseTrailers: readonly string[];
+  readonly filterStateObjects: readonly string[];
   /** Parameters whose values are left out of paths and addresses, as are credentials; undefined = none. */
   readonly redactedParameters: ReadonlySet<string> | undefined;
 }
@@ -28,7 +29,7 @@ const entryField = 1;
 
 export function writeRequestEntry(writer: ProtobufWriter, info: StreamInfo, parts: RequestEntryParts): void {
   const start = writer.begin(entryField);
-  writeCommonProperties(writer, 1, info);
+  writeCommonProperties(writer, 1, info, parts.filterStateObjects);
   const protocol = info.request?.protocol ?? info.connectionProtocol;
   if (protocol !== undefined) writer.uint(2, versions[protocol]);
   writeRequest(writer, info, parts);

@@ -34,10 +34,9 @@ export const accessLogFields: FieldRows = {
     },
   },
   "envoy.extensions.access_loggers.grpc.v3.CommonGrpcAccessLogConfig": {
-    used: "log_name grpc_service buffer_flush_interval buffer_size_bytes",
+    used: "log_name grpc_service buffer_flush_interval buffer_size_bytes filter_state_objects_to_log",
     harmless: { transport_api_version: "there is one version" },
     warned: {
-      filter_state_objects_to_log: "no filter of this proxy leaves objects there",
       grpc_stream_retry_policy: "what a collector does not take is dropped",
       custom_tags: "are not sent",
     },

@@ -41,6 +41,7 @@ export function compileHttpGrpcAccessLog(
     requestHeaders: lowerCase(message.additionalRequestHeadersToLog),
     responseHeaders: lowerCase(message.additionalResponseHeadersToLog),
     responseTrailers: lowerCase(message.additionalResponseTrailersToLog),
+    filterStateObjects: message.commonConfig?.filterStateObjectsToLog ?? [],
     redactedParameters: redactedIn([logName]),
   };
   const exporter = serviceExporter(HttpGrpcAccessLogConfigSchema, message, httpLogsField, scope, place, problems);

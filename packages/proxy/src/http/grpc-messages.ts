@@ -16,3 +16,5 @@ export function grpcMessagesText({ request, response }: GrpcMessages, form: stri
     ...(response.count > 0 && { responseMessageCount: String(response.count) }),
   });
 }
+
+export const grpcMessagesType = "type.googleapis.com/envoy.extensions.filters.http.grpc_stats.v3.FilterObject";

@@ -2,7 +2,8 @@
 // says.
 import http2 from "node:http2";
 import type { AddressInfo } from "node:net";
-import { fromBinary, toJson } from "@bufbuild/protobuf";
+import { createRegistry, fromBinary, toJson } from "@bufbuild/protobuf";
+import { FilterObjectSchema } from "@tulle/xds/envoy/extensions/filters/http/grpc_stats/v3/config_pb";
 import { StreamAccessLogsMessageSchema } from "@tulle/xds/envoy/service/accesslog/v3/als_pb";
 import { MessageReader } from "../upstream/grpc-framing.ts";
 
@@ -21,6 +22,9 @@ export interface LogMessage {
 }
 
 export type LogEntry = Readonly<Record<string, Readonly<Record<string, unknown>>>>;
+
+/** Objects of the filter state that entries have. */
+const registry = createRegistry(FilterObjectSchema);
 
 export class AccessLogService {
   readonly messages: LogMessage[] = [];
@@ -87,7 +91,8 @@ export class AccessLogService {
     }
     const reader = new MessageReader(1 << 24, (bytes) => {
       const schema = StreamAccessLogsMessageSchema;
-      const message = { call, ...(toJson(schema, fromBinary(schema, bytes)) as Omit<LogMessage, "call">) };
+      const json = toJson(schema, fromBinary(schema, bytes), { registry });
+      const message = { call, ...(json as Omit<LogMessage, "call">) };
       if (message.identifier?.logName !== undefined) this.#logNames.set(call, message.identifier.logName);
       this.messages.push(message);
     });
