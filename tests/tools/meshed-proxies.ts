@@ -50,6 +50,10 @@ export interface MeshedProxiesOptions {
   readonly furtherRootsPem?: string;
   /** Further variables of each proxy's environment. */
   readonly proxyEnvironment?: Readonly<Record<string, string>>;
+  /** Further fields of a proxy's bootstrap, and clusters of it. */
+  readonly bootstrapOf?: (
+    pod: RunningPod,
+  ) => { readonly clusters: readonly object[]; readonly fields: object } | undefined;
   /** In the place of the applications that tell what they got. */
   readonly startApplication?: (pod: RunningPod) => Promise<AsyncDisposable>;
   /** What a proxy is really started by, such as the same command on one core. */
@@ -226,7 +230,8 @@ export class MeshedProxies implements AsyncDisposable {
     const secrets = await serveSecrets(socketPath, workloadSecrets({ ...issued, rootsPem: roots }));
     this.#open.defer(() => secrets.close());
     const bootstrap = path.join(folder, `${pod.name}.json`);
-    await writeFile(bootstrap, JSON.stringify(bootstrapOf(pod, xdsPath, socketPath)));
+    const { clusters = [], fields = {} } = this.#options.bootstrapOf?.(pod) ?? {};
+    await writeFile(bootstrap, JSON.stringify({ ...bootstrapOf(pod, xdsPath, socketPath, clusters), ...fields }));
     const env = { ...this.#options.proxyEnvironment, TULLE_PEER_METADATA: `of ${pod.name}` };
     const options = { name: `${pod.proxy} of ${pod.name}`, env };
     const plain: readonly [string, readonly string[]] =
@@ -314,7 +319,8 @@ function bootstrapOf(
   { name, namespace, address, appAddress, labels = {}, isGateway }: RunningPod,
   xdsPath: string,
   sdsPath: string,
-): unknown {
+  clusters: readonly object[],
+): object {
   return {
     node: {
       id: `${isGateway === true ? "router" : "sidecar"}~${address}~${name}.${namespace}~${namespace}.svc.cluster.local`,
@@ -328,7 +334,7 @@ function bootstrapOf(
     },
     admin: { address: { socket_address: { address, port_value: adminPort } } },
     cluster_manager: { upstream_bind_config: { source_address: { address, port_value: 0 } } },
-    ...resourcesFrom(xdsPath, sdsPath),
+    ...resourcesFrom(xdsPath, sdsPath, clusters),
     layered_runtime: { layers: [{ name: "mesh", static_layer: runtimeOfEnvoy }] },
   };
 }

@@ -104,7 +104,7 @@ export function sdsCluster(socketPath: string): unknown {
 }
 
 /** Fields of a bootstrap whose clusters and listeners come from one Unix socket, and whose secrets from another. */
-export function resourcesFrom(xdsPath: string, sdsPath: string): object {
+export function resourcesFrom(xdsPath: string, sdsPath: string, clusters: readonly object[] = []): object {
   const source = { ads: {}, resource_api_version: "V3", initial_fetch_timeout: "0s" };
   return {
     dynamic_resources: {
@@ -117,7 +117,7 @@ export function resourcesFrom(xdsPath: string, sdsPath: string): object {
       cds_config: source,
       lds_config: source,
     },
-    static_resources: { clusters: [sdsCluster(sdsPath), socketCluster("xds-grpc", xdsPath)] },
+    static_resources: { clusters: [sdsCluster(sdsPath), socketCluster("xds-grpc", xdsPath), ...clusters] },
   };
 }
 

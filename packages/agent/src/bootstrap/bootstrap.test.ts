@@ -160,6 +160,16 @@ for (const { name, env, expected } of [
     env: { OTEL_EXPORTER_OTLP_ENDPOINT: "http://[::1]" },
     expected: { port: 80, flushSeconds: 60n, sinks: 1 },
   },
+  {
+    name: "to a Service of the mesh, through the sidecar",
+    env: { OTEL_EXPORTER_OTLP_ENDPOINT: "http://collector.shop.svc.cluster.local:4318" },
+    expected: { port: 15_007, flushSeconds: 60n, sinks: 1 },
+  },
+  {
+    name: "to a Service of the mesh, of a gateway, which has no listener for it",
+    env: { OTEL_EXPORTER_OTLP_ENDPOINT: "http://collector.shop.svc.cluster.local:4318", TULLE_PROXY_TYPE: "router" },
+    expected: { port: 4318, flushSeconds: 60n, sinks: 1 },
+  },
 ]) {
   test(`metrics by OTLP: ${name}`, () => {
     const message = bootstrapMessage(bootstrapDocument(settings(env), { xds: "/s", secrets: undefined }));

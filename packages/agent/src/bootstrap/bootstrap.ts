@@ -61,15 +61,19 @@ export function bootstrapDocument(settings: AgentSettings, sockets: AgentSockets
     // s.
     initial_fetch_timeout: "0s",
   });
+  const metadata = nodeMetadata(settings);
+  const hasOutbound = settings.proxyType === "sidecar" && metadata["INTERCEPTION_MODE"] === "NONE";
   const sink = metricsSink(settings.metricExport, {
     workload: workloadName(settings),
     podName: settings.podName,
     podNamespace: settings.podNamespace,
+    outboundAddress: hasOutbound ? settings.podAddress : undefined,
+    clusterDomain: settings.clusterDomain,
   });
   // Istio's `service-cluster`.
   const cluster = `${workloadName(settings)}.${settings.podNamespace}`;
   return {
-    node: { id: nodeId(settings), cluster, metadata: nodeMetadata(settings) },
+    node: { id: nodeId(settings), cluster, metadata },
     admin: { address: { socket_address: { address: settings.podAddress, port_value: adminPort } } },
     cluster_manager: {
       // The called proxy sees which pod calls, on one machine too, where any other address would be 127.0.0.1.

@@ -12,11 +12,17 @@ export interface MetricsSink {
   readonly fields: object;
 }
 
+/** The listener of a sidecar that sends requests to where their authority says. */
+const outboundPort = 15_007;
+
 /** Whose proxy it is. */
 export interface ReportingPod {
   readonly workload: string;
   readonly podName: string;
   readonly podNamespace: string;
+  /** Of its sidecar's own listener for what leaves the pod; undefined where there is none. */
+  readonly outboundAddress: string | undefined;
+  readonly clusterDomain: string;
 }
 
 /** Two proxies with the same resource would be one to whoever reads them (OpenTelemetry's semantic conventions). */
@@ -35,8 +41,11 @@ export function metricsSink(settings: MetricExportSettings | undefined, pod: Rep
   if (settings === undefined) return { clusters: [], fields: {} };
   const { intervalMs, temporality } = settings;
   const isDelta = temporality === "delta";
+  const { endpoint } = settings;
+  const isOfMesh = endpoint.hostname.endsWith(`.svc.${pod.clusterDomain}`);
+  const through = isOfMesh ? pod.outboundAddress : undefined;
   return {
-    clusters: [collectorCluster(settings)],
+    clusters: [collectorCluster(settings, through)],
     fields: {
       stats_flush_interval: seconds(intervalMs),
       stats_sinks: [
@@ -44,7 +53,7 @@ export function metricsSink(settings: MetricExportSettings | undefined, pod: Rep
           name: "envoy.stat_sinks.open_telemetry",
           typed_config: {
             "@type": typeUrl("stat_sinks.open_telemetry.v3.SinkConfig"),
-            ...service(settings),
+            ...service(settings, through !== undefined),
             resource_detectors: [
               {
                 name: "envoy.tracers.opentelemetry.resource_detectors.static_config",
@@ -63,12 +72,14 @@ export function metricsSink(settings: MetricExportSettings | undefined, pod: Rep
   };
 }
 
-function service({ protocol, endpoint, headers, timeoutMs }: MetricExportSettings): object {
+function service({ protocol, endpoint, headers, timeoutMs }: MetricExportSettings, isOfMesh: boolean): object {
   const timeout = seconds(timeoutMs);
   const named = Object.entries(headers);
   if (protocol === "grpc") {
     const metadata = named.map(([key, value]) => ({ key, value }));
-    return { grpc_service: { envoy_grpc: { cluster_name: clusterName }, timeout, initial_metadata: metadata } };
+    const authority = isOfMesh ? { authority: `${endpoint.hostname}:${portOf(endpoint)}` } : {};
+    const target = { cluster_name: clusterName, ...authority };
+    return { grpc_service: { envoy_grpc: target, timeout, initial_metadata: metadata } };
   }
   return {
     http_service: {
@@ -78,17 +89,26 @@ function service({ protocol, endpoint, headers, timeoutMs }: MetricExportSetting
   };
 }
 
-function collectorCluster({ protocol, endpoint }: MetricExportSettings): object {
-  const address = endpoint.hostname.replace(/^\[(.*)\]$/, "$1");
+function portOf({ port }: URL): number {
+  return port === "" ? 80 : Number(port);
+}
+
+/**
+ * A sink's cluster has to stand in the bootstrap, which knows neither the workloads of the mesh nor their identities.
+ * So what goes to one of them takes the way of the pod's own calls, `through` its sidecar, and goes by mutual TLS.
+ */
+function collectorCluster({ protocol, endpoint }: MetricExportSettings, through: string | undefined): object {
+  const address = through ?? endpoint.hostname.replace(/^\[(.*)\]$/, "$1");
+  const port = through === undefined ? portOf(endpoint) : outboundPort;
   const isIpv6 = address.includes(":");
-  const port = endpoint.port === "" ? 80 : Number(endpoint.port);
   const host = { endpoint: { address: { socket_address: { address, port_value: port } } } };
+  // The pod's own address reaches this machine alone.
+  const upstream_bind_config = { source_address: { address: isIpv6 ? "::" : "0.0.0.0", port_value: 0 } };
   return {
     name: clusterName,
-    type: "STRICT_DNS",
+    type: through === undefined ? "STRICT_DNS" : "STATIC",
     connect_timeout: "1s",
-    // The pod's own address reaches this machine alone.
-    upstream_bind_config: { source_address: { address: isIpv6 ? "::" : "0.0.0.0", port_value: 0 } },
+    ...(through === undefined ? { upstream_bind_config } : {}),
     ...(protocol !== "grpc"
       ? {}
       : {
