@@ -27,6 +27,8 @@ export interface ServerCodecOwner {
   onConnectionError(sender: ResponseSender, error: HttpProtocolError): void;
   /** The connection has been idle for too long and closes. */
   onConnectionIdle(): void;
+  /** We have ended the connection, and the client has not taken its end in time. */
+  onCloseTimeout?(): void;
   /** A stream is over on both sides. */
   onStreamEnd(): void;
   /** The peer broke the protocol, or flooded: what it did, in the word of the metric where there is one. */

@@ -40,6 +40,7 @@ import { compileTracing } from "../tracing/compile-tracing.ts";
 const defaultIdleTimeoutMs = 3_600_000;
 const defaultStreamIdleTimeoutMs = 300_000;
 const defaultDrainTimeoutMs = 5000;
+const defaultDelayedCloseMs = 1000;
 const defaultMaxHeadersKb = 60;
 const defaultMaxHeadersCount = 100;
 
@@ -111,6 +112,7 @@ export function compileHttpConnectionManager(
     requestHeadersTimeoutMs: durationMs(message.requestHeadersTimeout, 0),
     streamIdleTimeoutMs: durationMs(message.streamIdleTimeout, defaultStreamIdleTimeoutMs),
     requestTimeoutMs: durationMs(message.requestTimeout, 0),
+    delayedCloseMs: durationMs(message.delayedCloseTimeout, defaultDelayedCloseMs),
     maxStreamDurationMs: durationMs(common?.maxStreamDuration, 0),
     maxConnectionDurationMs: durationMs(common?.maxConnectionDuration, 0),
     endsConnectionsSafely: message.http1SafeMaxConnectionDuration,

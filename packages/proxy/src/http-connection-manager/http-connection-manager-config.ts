@@ -32,6 +32,8 @@ export interface HttpConnectionManagerConfig {
   readonly requestHeadersTimeoutMs: number;
   readonly streamIdleTimeoutMs: number;
   readonly requestTimeoutMs: number;
+  /** How long a connection that we end waits for the client's end. Envoy: delayed_close_timeout (1 s); 0 = not. */
+  readonly delayedCloseMs: number;
   /** 0 = none. Envoy: common_http_protocol_options.max_stream_duration; a route may have its own. */
   readonly maxStreamDurationMs: number;
   /** 0 = none. Envoy: common_http_protocol_options.max_connection_duration. */

@@ -18,9 +18,8 @@ const managerFields: FieldRows = {
       merge_slashes path_with_escaped_slashes_action strip_matching_host_port strip_any_host_port
       http2_protocol_options access_log_options access_log_flush_interval flush_access_log_on_new_request request_id_extension
       tracing forward_client_cert_details set_current_client_cert_details internal_address_config
-      http1_safe_max_connection_duration local_reply_config`,
+      http1_safe_max_connection_duration local_reply_config delayed_close_timeout`,
     harmless: {
-      delayed_close_timeout: "how long a closing socket may linger",
       stream_flush_timeout: "the idle time-out of the stream covers it",
       stream_error_on_invalid_http_message: "HTTP/1.1 closes the connection after a bad message either way",
       record_route_resolution_stats: "statistics only",

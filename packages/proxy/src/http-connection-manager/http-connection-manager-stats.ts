@@ -42,6 +42,7 @@ const counters = {
   downstreamProtocolErrors: "downstream_cx_protocol_error",
   /** Connections that reached a limit of theirs. */
   downstreamConnectionsIdleTimeout: "downstream_cx_idle_timeout",
+  downstreamConnectionsDelayedCloseTimeout: "downstream_cx_delayed_close_timeout",
   downstreamConnectionsMaxDuration: "downstream_cx_max_duration_reached",
   downstreamConnectionsMaxRequests: "downstream_cx_max_requests_reached",
   /** Requests that were cut off by the client, by us, and by each of the time-outs. */

@@ -80,6 +80,7 @@ export class HttpConnection implements DownstreamConnection, ServerCodecOwner {
         bufferLimitBytes: options.bufferLimitBytes,
         idleTimeoutMs: config.connectionIdleTimeoutMs,
         headersTimeoutMs: config.requestHeadersTimeoutMs,
+        delayedCloseMs: config.delayedCloseMs,
       },
       dataPath,
     );
@@ -208,6 +209,10 @@ export class HttpConnection implements DownstreamConnection, ServerCodecOwner {
 
   onConnectionIdle(): void {
     this.config.stats.downstreamConnectionsIdleTimeout.increment();
+  }
+
+  onCloseTimeout(): void {
+    this.config.stats.downstreamConnectionsDelayedCloseTimeout.increment();
   }
 
   /** The client got no answer, or half of one. */

@@ -36,6 +36,7 @@ export const defaultServerSettings: Http1ServerSettings = {
   bufferLimitBytes: 1024 * 1024,
   idleTimeoutMs: 0,
   headersTimeoutMs: 0,
+  delayedCloseMs: 1000,
 };
 
 // One for all probes: it holds buffers and a wheel of timers, and a million of them would take gigabytes.

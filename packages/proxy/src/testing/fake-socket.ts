@@ -49,6 +49,10 @@ export class FakeSocket extends EventEmitter {
     this.emit("close");
   }
 
+  destroySoon(): void {
+    this.destroy();
+  }
+
   resetAndDestroy(): void {
     this.destroy();
   }

@@ -156,6 +156,7 @@ export const connectionManagerDefaults = {
   requestHeadersTimeoutMs: 0,
   streamIdleTimeoutMs: 300_000,
   requestTimeoutMs: 0,
+  delayedCloseMs: 1000,
   maxStreamDurationMs: 0,
   maxConnectionDurationMs: 0,
   endsConnectionsSafely: false,

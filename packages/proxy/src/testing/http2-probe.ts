@@ -24,6 +24,7 @@ export const settings = {
   enableTrailers: true,
   idleTimeoutMs: 0,
   headersTimeoutMs: 0,
+  delayedCloseMs: 1000,
   streamsBeforeSettings: 100,
 };
 

@@ -5,12 +5,10 @@ import type { DataPath } from "./data-path.ts";
 import { CallbackTimer } from "./timer-wheel.ts";
 
 /**
- * How long a connection that we end waits for the peer's end, so that it can read our last answer (Envoy:
- * delayed_close_timeout).
+ * How long such a connection may go without taking anything of what still waits for it, or as long as it lingers where
+ * that is longer. What waits falls in steps of whole writes, so that it is no short time.
  */
-const lingerMs = 1000;
-/** How long such a connection may go without taking anything of what still waits for it. */
-const stallMs = 10_000;
+const leastStallMs = 10_000;
 
 /** The connection's output. */
 interface EndingOutput {
@@ -20,24 +18,42 @@ interface EndingOutput {
   end(onEnded: () => void): void;
 }
 
+interface EndingSettings {
+  readonly delayedCloseMs: number;
+}
+
+interface EndingOwner {
+  /** The peer has not ended in time. */
+  onCloseTimeout?(): void;
+}
+
 export class LingeringClose {
   readonly #socket: Socket;
   readonly #output: EndingOutput;
   readonly #dataPath: DataPath;
+  readonly #stallMs: number;
+  readonly #owner: EndingOwner;
   readonly #timer = new CallbackTimer(() => this.#onTimer());
   /** What waited for the client when the timer was armed last. */
   #unsentBytes: number;
 
-  /** Ends our side behind everything that has been written, and the socket in the end. */
-  constructor(socket: Socket, output: EndingOutput, dataPath: DataPath) {
+  /**
+   * Ends our side behind everything that has been written, and then the socket. For so long it waits for the peer's
+   * end, so that the peer can read our last answer (Envoy: delayed_close_timeout); 0 = it goes once all is written.
+   */
+  constructor(socket: Socket, output: EndingOutput, dataPath: DataPath, settings: EndingSettings, owner: EndingOwner) {
+    const { delayedCloseMs } = settings;
     this.#socket = socket;
     this.#output = output;
     this.#dataPath = dataPath;
-    this.#arm(stallMs);
+    this.#stallMs = Math.max(leastStallMs, delayedCloseMs);
+    this.#owner = owner;
+    this.#arm(this.#stallMs);
     this.#unsentBytes = 0;
     output.end(() => {
       this.#unsentBytes = 0;
-      this.#arm(lingerMs);
+      if (delayedCloseMs > 0) this.#arm(delayedCloseMs);
+      else socket.destroySoon();
     });
     this.#unsentBytes = output.waitingBytes;
   }
@@ -55,10 +71,11 @@ export class LingeringClose {
   #onTimer(): void {
     const { waitingBytes } = this.#output;
     if (waitingBytes === this.#unsentBytes) {
+      this.#owner.onCloseTimeout?.();
       this.#socket.destroy();
       return;
     }
     this.#unsentBytes = waitingBytes;
-    this.#arm(stallMs);
+    this.#arm(this.#stallMs);
   }
 }

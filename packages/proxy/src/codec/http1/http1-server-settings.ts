@@ -8,4 +8,6 @@ export interface Http1ServerSettings extends RequestHeadLimits {
   /** 0 = none, as for the other one. */
   readonly idleTimeoutMs: number;
   readonly headersTimeoutMs: number;
+  /** 0 = the connection goes with the last byte that is written. */
+  readonly delayedCloseMs: number;
 }

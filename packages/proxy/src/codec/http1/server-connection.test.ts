@@ -412,7 +412,12 @@ test("100-continue is answered before the body and taken off", () => {
 });
 
 /** A connection whose requests are all answered in one way. */
-function answering(fake: FakeSocket, clock: ManualClock | RoundClock, answer: (sender: ResponseSender) => void) {
+function answering(
+  fake: FakeSocket,
+  clock: ManualClock | RoundClock,
+  answer: (sender: ResponseSender) => void,
+  delayedCloseMs = 1000,
+) {
   const ignore = (): void => undefined;
   return new Http1ServerConnection(
     fake.socket,
@@ -431,7 +436,7 @@ function answering(fake: FakeSocket, clock: ManualClock | RoundClock, answer: (s
       onConnectionIdle: ignore,
       onConnectionClosed: ignore,
     },
-    defaultServerSettings,
+    { ...defaultServerSettings, delayedCloseMs },
     new DataPath({ logging: new Logging({ level: "off" }), clock }),
   );
 }
@@ -454,6 +459,31 @@ test("a connection that closes waits for a client that takes something, and for 
   clock.advance(12_000);
   assert.equal(fake.destroyed, true);
 });
+
+for (const { delayedCloseMs, openMs, goneMs } of [
+  { delayedCloseMs: 0, openMs: undefined, goneMs: 0 },
+  { delayedCloseMs: 200, openMs: 190, goneMs: 216 },
+  { delayedCloseMs: 30_000, openMs: 29_900, goneMs: 30_016 },
+]) {
+  test(`a connection that closes waits for its client's end: ${delayedCloseMs} ms`, () => {
+    const clock = new ManualClock();
+    const fake = new FakeSocket();
+    const connection = answering(
+      fake,
+      clock,
+      (sender) => sender.sendResponseHead({ status: 204, headers: new HeaderMap(), upgrade: undefined }, true),
+      delayedCloseMs,
+    );
+    connection.onData(Buffer.from(get("Connection: close\r\n")));
+    assert.equal(fake.ended, true);
+    if (openMs !== undefined) {
+      clock.advance(openMs);
+      assert.equal(fake.destroyed, false);
+    }
+    clock.advance(goneMs - (openMs ?? 0));
+    assert.equal(fake.destroyed, true);
+  });
+}
 
 for (const { name, end } of [
   { name: "its client's end", end: (fake: FakeSocket) => void fake.emit("end") },

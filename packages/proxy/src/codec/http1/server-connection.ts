@@ -88,7 +88,7 @@ export class Http1ServerConnection implements ServerCodec, ResponseSender, BodyS
 
   onData(data: Buffer): void {
     this.bytesReceived += data.length;
-    const turn = this.#dataPath.turn;
+    const { turn } = this.#dataPath;
     turn.begin();
     try {
       this.#consume(data, false);
@@ -107,7 +107,7 @@ export class Http1ServerConnection implements ServerCodec, ResponseSender, BodyS
     this.#held = noBytes;
     this.#head.forget();
     this.#timers.endHead();
-    this.#ending = new LingeringClose(this.#socket, this.#output, this.#dataPath);
+    this.#ending = new LingeringClose(this.#socket, this.#output, this.#dataPath, this.#settings, this.#owner);
     if (!this.#peerEnded) this.#socket.resume();
   }
 

@@ -22,6 +22,8 @@ export interface Http2ServerSettings extends Http2SessionSettings {
   /** 0 = none, as for the other one. */
   readonly idleTimeoutMs: number;
   readonly headersTimeoutMs: number;
+  /** 0 = the connection goes with the last byte that is written. */
+  readonly delayedCloseMs: number;
 }
 
 /**
@@ -39,6 +41,7 @@ export class Http2ServerConnection implements ServerCodec, SessionOwner, SilentC
   readonly isServer = true;
   readonly #socket: Socket;
   readonly #owner: ServerCodecOwner;
+  readonly #settings: Http2ServerSettings;
   readonly #dataPath: DataPath;
   readonly #output: FrameOutput;
   readonly #session: Http2Session;
@@ -58,6 +61,7 @@ export class Http2ServerConnection implements ServerCodec, SessionOwner, SilentC
   constructor(socket: Socket, owner: ServerCodecOwner, settings: Http2ServerSettings, dataPath: DataPath) {
     this.#socket = socket;
     this.#owner = owner;
+    this.#settings = settings;
     this.#dataPath = dataPath;
     this.#output = new FrameOutput(socket, dataPath, settings.bufferLimitBytes, () => this.#session.onDrained());
     this.#session = new Http2Session(this, this.#output, settings, dataPath);
@@ -234,7 +238,7 @@ export class Http2ServerConnection implements ServerCodec, SessionOwner, SilentC
     this.#session.stop();
     this.#timers.endHead();
     this.#session.streams.end("connection_termination");
-    this.#ending = new LingeringClose(this.#socket, this.#output, this.#dataPath);
+    this.#ending = new LingeringClose(this.#socket, this.#output, this.#dataPath, this.#settings, this.#owner);
     this.#socket.resume();
   }
 
