@@ -182,7 +182,7 @@ const missing: readonly Difference[] = [
   [/^http\.[^.]+\.tracing\./, "made where something is traced"],
   [/^http\.[^.]+\.rs_too_large$/, "no filter keeps whole answers"],
   [/^listener\..*(extension_config_missing|ocsp|connections_accepted_per|cx_overflow)/, needsNone],
-  [/\.ssl\.(ciphers|curves)\./, "what the two TLS libraries settle on; a server of Node is not told the curve"],
+  [/\.ssl\.(ciphers|curves)\./, "what the two TLS libraries settle on"],
   [
     /^server\.(debug_assertion|envoy_bug|envoy_notif|hot_restart|parent_conn|seconds_until_first_ocsp|stats_recent|wip_protos|version)/,
     "of Envoy's build, its hot restart and its symbol table; OCSP",
@@ -202,7 +202,7 @@ const more: readonly Difference[] = [
   [/\.upstream_rq_retry_active$/, "Envoy shows remaining_retries alone"],
   [/http2\.inbound_(continuation|reset|settings)_flood$/, "Envoy counts them elsewhere"],
   [/\.downstream_pre_cx_(server_first|silent)$/, "what protocol detection has waited for"],
-  [/\.ssl\.ciphers\./, "what the two TLS libraries settle on"],
+  [/\.ssl\.(ciphers|curves)\./, "what the two TLS libraries settle on"],
   [/^overload\.envoy\.resource_monitors\.fixed_heap\.pressure$/, "watched whether it is asked for or not"],
   [/^server\./, "not built alike"],
 ];

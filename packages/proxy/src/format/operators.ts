@@ -174,6 +174,10 @@ function compileCoalesced(entry: unknown, environment: FormatEnvironment): Retur
   return compileOperator(command, argument, typeof maxLength === "number" ? maxLength : undefined, environment);
 }
 
+/** A TCP proxy's connection has an upstream as such, a request once a host was chosen (Envoy: `UpstreamInfo`). */
+const mayHaveUpstream = ({ upstreamHost, isConnection, isWithoutId }: StreamInfo): boolean =>
+  upstreamHost !== undefined || (isConnection && !isWithoutId);
+
 /** Those that have a value; `unavailableOperators` are Envoy's others. */
 export const operators: Readonly<Record<string, OperatorCompiler>> = {
   ...requestOperators,
@@ -189,6 +193,8 @@ export const operators: Readonly<Record<string, OperatorCompiler>> = {
   RESPONSE_CODE_DETAILS: compileCodeDetails,
   RESPONSE_FLAGS: text(shortFlags),
   RESPONSE_FLAGS_LONG: text((info) => longFlags(info)),
+  DOWNSTREAM_DETECTED_CLOSE_TYPE: text((info) => info.downstreamCloseType),
+  UPSTREAM_DETECTED_CLOSE_TYPE: text((info) => (mayHaveUpstream(info) ? info.upstreamCloseType : undefined)),
   CONNECTION_TERMINATION_DETAILS: text((info) => info.connectionTerminationDetails),
   ROUTE_RESOLUTION_COUNT: number((info) => String(info.routeResolutions)),
   ROUTE_NAME: text((info) => ofOptional(info.route?.name)),

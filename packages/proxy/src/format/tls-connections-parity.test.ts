@@ -30,7 +30,8 @@ const transport = (type: string, config: object): object => ({
   typed_config: { "@type": extension(`transport_sockets.tls.v3.${type}`), ...config },
 });
 const groups = ["X25519", "P-256", "P-384", "P-521", "X25519MLKEM768"];
-const groupFormat = "%REQ(:PATH)%\t%UPSTREAM_TLS_GROUP%\t%TLS_JA3_FINGERPRINT%\t%TLS_JA4_FINGERPRINT%\n";
+const groupFormat =
+  "%REQ(:PATH)%\t%UPSTREAM_TLS_GROUP%\t%DOWNSTREAM_TLS_GROUP%\t%TLS_JA3_FINGERPRINT%\t%TLS_JA4_FINGERPRINT%\n";
 const fingerprinting = {
   name: "tls",
   typed_config: {
@@ -42,6 +43,9 @@ const fingerprinting = {
 
 const ownCertificate = { certificate_chain: inline(certificate), private_key: inline(key) };
 const below = transport("DownstreamTlsContext", { common_tls_context: { tls_certificates: [ownCertificate] } });
+const belowForGroups = transport("DownstreamTlsContext", {
+  common_tls_context: { tls_certificates: [ownCertificate], tls_params: { ecdh_curves: groups } },
+});
 const above = (common_tls_context: object): object =>
   transport("UpstreamTlsContext", { sni: "a.example", common_tls_context });
 
@@ -77,9 +81,10 @@ function bootstrap(port: number, log: string): string {
   );
   const groupListener = {
     name: "groups",
+    stat_prefix: "groups",
     address: loopback(0),
     listener_filters: [fingerprinting],
-    filter_chains: [{ transport_socket: below, filters: [{ name: "last", typed_config: groupManager }] }],
+    filter_chains: [{ transport_socket: belowForGroups, filters: [{ name: "last", typed_config: groupManager }] }],
   };
   const listeners = [listener, groupListener];
   return JSON.stringify({ admin: { address: loopback(0) }, static_resources: { listeners, clusters } });
@@ -147,13 +152,13 @@ test("both tell the same of each connection", async () => {
   assert.ok(last! <= first!, `${last}, ${first}`);
 });
 
-/** Each cluster asks its host for one group alone. */
+/** Each cluster asks its host for one group alone, and so does the client of each call. */
 async function groupsOf(side: Side): Promise<readonly string[]> {
   for (const group of groups) {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     const port = side.ports.get("groups");
     const options = { host: "127.0.0.1", port, path: `/${group}`, agent: false, rejectUnauthorized: false };
-    https.get(options, (response) => response.resume().on("end", resolve)).on("error", reject);
+    https.get({ ...options, ecdhCurve: group }, (response) => response.resume().on("end", resolve)).on("error", reject);
     await promise;
   }
   const file = `${side.log}.groups`;
@@ -167,13 +172,13 @@ test("both name groups of key exchanges alike, and know a request's client by th
   assert.deepEqual(ours, envoys);
   const fields = ours.map((line) => line.split("\t"));
   assert.deepEqual(
-    fields.map(([, group]) => group),
-    groups,
+    fields.map(([, upstream, downstream]) => [upstream, downstream]),
+    groups.map((group) => [group, group]),
   );
-  for (const [, , ja3, ja4] of fields)
+  for (const [, , , ja3, ja4] of fields)
     assert.match(`${ja3} ${ja4}`, /^[0-9a-f]{32} t13i\d{4}.._[0-9a-f]{12}_[0-9a-f]{12}$/);
-  const counted = /^cluster\.(X|P-).*\.ssl\.curves\./;
+  const counted = /^(cluster\.(X|P-)|listener\.groups).*\.ssl\.curves\./;
   const counters = await countersOf(sides.ours, counted);
-  assert.equal(Object.keys(counters).length, groups.length);
+  assert.equal(Object.keys(counters).length, 2 * groups.length);
   assert.deepEqual(counters, await countersOf(sides.envoy, counted));
 });

@@ -55,6 +55,7 @@ function connectionOperators(side: "DOWNSTREAM" | "UPSTREAM", tlsOf: ReadTls): R
   return {
     [`${side}_TLS_VERSION`]: ofTls(tlsOf, ({ version }) => version),
     [`${side}_TLS_CIPHER`]: ofTls(tlsOf, ({ cipher }) => cipher),
+    [`${side}_TLS_GROUP`]: ofTls(tlsOf, (tls) => tls.group()),
     [`${side}_TLS_SESSION_ID`]: ofTls(tlsOf, (tls) => tls.sessionId()),
     ...nameOperators(`${side}_PEER`, tlsOf, peer),
     ...nameOperators(`${side}_LOCAL`, tlsOf, local),
@@ -78,7 +79,6 @@ export const tlsOperators: Readonly<Record<string, OperatorCompiler>> = {
   ...connectionOperators("DOWNSTREAM", downstream),
   ...connectionOperators("UPSTREAM", upstream),
   UPSTREAM_SERVER_NAME: plain(({ upstreamTls }) => upstreamTls?.serverName),
-  UPSTREAM_TLS_GROUP: plain(({ upstreamTls }) => upstreamTls?.group()),
   TLS_JA3_FINGERPRINT: plain(({ listener }) => listener?.ja3Fingerprint),
   TLS_JA4_FINGERPRINT: plain(({ listener }) => listener?.ja4Fingerprint),
   DOWNSTREAM_TRANSPORT_FAILURE_REASON: plain((info) => info.downstreamTransportFailureReason?.replaceAll(" ", "_")),

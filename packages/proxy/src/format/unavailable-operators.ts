@@ -5,14 +5,11 @@ const notTold = "the runtime does not tell it";
 const noQuic = "HTTP/3 alone has it";
 
 export const unavailableOperators: Readonly<Record<string, string>> = {
-  DOWNSTREAM_TLS_GROUP: "the runtime tells it to clients alone",
   DOWNSTREAM_PEER_OTHERNAME_SAN: "certificates of the mesh have none",
   DOWNSTREAM_LOCAL_OTHERNAME_SAN: "certificates of the mesh have none",
   DOWNSTREAM_CX_RTT: notTold,
   DOWNSTREAM_LOCAL_CLOSE_REASON: "%CONNECTION_TERMINATION_DETAILS% says it",
-  DOWNSTREAM_DETECTED_CLOSE_TYPE: notTold,
   UPSTREAM_LOCAL_CLOSE_REASON: notTold,
-  UPSTREAM_DETECTED_CLOSE_TYPE: notTold,
   ROUNDTRIP_DURATION: noQuic,
   ROUTE_RESOLUTION_TIME_US: "to time it would cost each request",
   VIRTUAL_CLUSTER_NAME: "virtual clusters are for statistics alone, and are not read",

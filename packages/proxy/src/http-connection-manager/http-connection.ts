@@ -15,6 +15,7 @@ import type { Protocol } from "../http/message.ts";
 import type { DownstreamConnection, DownstreamConnectionOptions } from "../listener/downstream-connection.ts";
 import { DownstreamStream } from "./downstream-stream.ts";
 import { closedByPeer } from "../worker/closed-by-peer.ts";
+import { closeTypeOf } from "../worker/close-type.ts";
 import { CallbackTimer } from "../worker/timer-wheel.ts";
 
 export class HttpConnection implements DownstreamConnection, ServerCodecOwner {
@@ -231,6 +232,7 @@ export class HttpConnection implements DownstreamConnection, ServerCodecOwner {
     const isRefused = (this.info.responseFlags & responseFlags.DPE.bit) !== 0;
     if (this.#requestCount > 0 || (this.#countedReceived > 0 && !isRefused)) this.info.protocol = this.protocol;
     this.info.bytesSent = this.#countedSent;
+    this.info.closeType = closeTypeOf(this.#socket);
     this.dataPath.timers.disarm(this.#idleTimer);
     this.dataPath.timers.disarm(this.#durationTimer);
     if (this.#drainTimer !== undefined) this.dataPath.timers.disarm(this.#drainTimer);

@@ -11,6 +11,7 @@ import type { AccessLogType } from "./access-log-type.ts";
 import type { GrpcMessages } from "./grpc-messages.ts";
 import type { HeaderMap } from "./header-map.ts";
 import type { Protocol, RequestHead, ResponseHead } from "./message.ts";
+import type { CloseType } from "../worker/close-type.ts";
 import { noStreamBytes, type StreamBytes, sumOfBytes } from "./stream-bytes.ts";
 
 /** Of a connection: what took it. */
@@ -114,6 +115,9 @@ export class StreamInfo {
   /** Envoy's `%RESPONSE_CODE_DETAILS%`, such as `via_upstream` or `route_not_found`. */
   responseCodeDetails: string | undefined = undefined;
   connectionTerminationDetails: string | undefined = undefined;
+  /** How the connections ended: a request's end comes before that of its connections, so that only connections know. */
+  downstreamCloseType: CloseType = "Normal";
+  upstreamCloseType: CloseType = "Normal";
   /** While the body of a local reply is being put into a format. */
   localReplyBody: string | undefined = undefined;
 

@@ -9,6 +9,7 @@ import type { ListenerFacts } from "../http/stream-info.ts";
 import type { StreamInfo } from "../http/stream-info.ts";
 import type { Protocol } from "../http/message.ts";
 import type { TlsInfo } from "../tls/tls-info.ts";
+import type { CloseType } from "../worker/close-type.ts";
 import { nextConnectionId } from "../worker/connection-id.ts";
 
 /** Hears who speaks first on a connection that was passed on before its client had said anything. */
@@ -69,6 +70,7 @@ export class ConnectionInfo {
   /** Payload, known once the connection has ended. */
   bytesReceived = 0;
   bytesSent = 0;
+  closeType: CloseType = "Normal";
   /** What a TCP proxy has told of it, which the listener's log tells, too; known once it has ended. */
   session: StreamInfo | undefined = undefined;
   /** `%DOWNSTREAM_TRANSPORT_FAILURE_REASON%` */

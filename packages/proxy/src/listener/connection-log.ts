@@ -43,6 +43,7 @@ export class ConnectionLog {
     info.bytesReceived = connection.bytesReceived;
     info.bytesSent = connection.bytesSent;
     info.connectionTerminationDetails = connection.terminationDetails;
+    info.downstreamCloseType = connection.closeType;
     return info;
   }
 }

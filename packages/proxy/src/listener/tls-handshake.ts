@@ -6,7 +6,7 @@ import type { ConnectionInfo } from "./connection-info.ts";
 import type { DataPath } from "../worker/data-path.ts";
 import type { DownstreamConnection } from "./downstream-connection.ts";
 import { CallbackTimer } from "../worker/timer-wheel.ts";
-import { sessionIdOf, shownCertificateInfo } from "../tls/tls-info.ts";
+import { keyExchangeGroup, sessionIdOf, shownCertificateInfo } from "../tls/tls-info.ts";
 import type { DownstreamTls } from "../tls/downstream-tls.ts";
 import type { CertificateContext, TlsMaterial } from "../tls/common-tls-context.ts";
 import type { ValidationContext } from "../tls/secret.ts";
@@ -111,6 +111,7 @@ export class TlsHandshake implements DownstreamConnection {
     const peer = shownCertificateInfo(certificate);
     const stale = socket.isSessionReused() ? staleCertificate(peer, nowMs) : undefined;
     const outcome = verifyPeer({ certificate, chainError: chainError ?? stale }, rules, this.#validation);
+    const group = keyExchangeGroup(socket);
     info.transportProtocol = "tls";
     // The logs tell of a refused client too.
     info.tls = {
@@ -123,12 +124,13 @@ export class TlsHandshake implements DownstreamConnection {
       establishedMs: this.#options.dataPath.turn.nowMs,
       startedMs: this.#startedMs,
       sessionId: () => sessionIdOf(socket),
+      group: () => group,
     };
     if (!outcome.ok) {
       this.#refuse(socket, outcome);
       return;
     }
-    stats.onHandshake(socket, certificate !== undefined);
+    stats.onHandshake(socket, certificate !== undefined, group);
     this.#end();
     this.#options.onEstablished(socket);
   }

@@ -3,6 +3,7 @@
 import { X509Certificate } from "node:crypto";
 import type { TLSSocket } from "node:tls";
 import { peerNames } from "./peer-names.ts";
+import { sessionGroup } from "./session-group.ts";
 
 /** The certificate that the client showed, as policies compare it. A TLS connection without one has empty lists. */
 export interface PeerCertificate {
@@ -30,6 +31,8 @@ export interface TlsInfo {
   readonly startedMs: number;
   /** Hexadecimal; empty once the socket is gone. */
   sessionId(): string;
+  /** `keyExchangeGroup` */
+  group(): string;
 }
 
 /** What is known of a connection to a host beside that. */
@@ -38,8 +41,6 @@ export interface UpstreamTlsInfo extends TlsInfo {
   readonly connectedMs: number;
   /** That was asked for; empty = none was. */
   readonly serverName: string;
-  /** `keyExchangeGroup` */
-  group(): string;
 }
 
 /** What Envoy calls those that OpenSSL names otherwise. */
@@ -49,10 +50,12 @@ const groupNames = new Map([
   ["secp521r1", "P-521"],
 ]);
 
-/** Of a handshake's key exchange, such as `X25519MLKEM768`; empty where the runtime does not tell it: to a server. */
+/** Of a handshake's key exchange, such as `X25519MLKEM768`; empty where there was none. */
 export function keyExchangeGroup(socket: TLSSocket): string {
   const info = socket.getEphemeralKeyInfo();
-  const name = info !== null && "name" in info ? (info.name ?? "") : "";
+  // It is null for servers alone.
+  if (info === null) return sessionGroup(socket);
+  const name = "name" in info ? (info.name ?? "") : "";
   return groupNames.get(name) ?? name;
 }
 

@@ -77,13 +77,12 @@ export class TlsStats {
   }
 
   /** A handshake is complete and its peer accepted. */
-  onHandshake(socket: TLSSocket, peerHasCertificate: boolean): void {
+  onHandshake(socket: TLSSocket, peerHasCertificate: boolean, group = keyExchangeGroup(socket)): void {
     this.#counters.handshakes.increment();
     if (socket.isSessionReused()) this.#counters.sessionsReused.increment();
     if (!peerHasCertificate) this.#counters.noCertificate.increment();
     this.#settle(`ssl.versions.${socket.getProtocol() ?? "unknown"}`);
     this.#settle(`ssl.ciphers.${socket.getCipher().name}`);
-    const group = keyExchangeGroup(socket);
     if (group !== "") this.#settle(`ssl.curves.${group}`);
   }
 

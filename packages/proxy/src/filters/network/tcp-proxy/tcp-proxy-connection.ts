@@ -6,6 +6,7 @@ import type { Cluster } from "../../../cluster/cluster.ts";
 import { SocketOutput } from "../../../worker/socket-output.ts";
 import type { StreamResetReason } from "../../../codec/stream-codec.ts";
 import type { DownstreamConnection, DownstreamConnectionOptions } from "../../../listener/downstream-connection.ts";
+import { closeTypeOf } from "../../../worker/close-type.ts";
 import { CallbackTimer } from "../../../worker/timer-wheel.ts";
 import { type ResponseFlag, responseFlags } from "../../../http/response-flags.ts";
 import type { AccessLogType } from "../../../http/access-log-type.ts";
@@ -255,6 +256,8 @@ export class TcpProxyConnection implements DownstreamConnection, TcpConnectionOw
       this.#endFlush();
     } else if (wasReset) {
       this.#info.responseFlags |= responseFlags.UR.bit;
+      this.#info.upstreamCloseType = "RemoteReset";
+      this.#info.downstreamCloseType = "LocalReset";
       this.#wasDestroyed = true;
       this.#output.flush();
       resetSocket(this.#socket);
@@ -331,6 +334,7 @@ export class TcpProxyConnection implements DownstreamConnection, TcpConnectionOw
     dataPath.timers.disarm(this.#durationTimer);
     dataPath.timers.disarm(this.#reportTimer);
     if (this.#logTimer !== undefined) dataPath.timers.disarm(this.#logTimer);
+    if (this.#wasReset) this.#info.downstreamCloseType = closeTypeOf(this.#socket);
     endSession(this.#settings, this.#options, this.#info);
     dataPath.connectionLog.debug("closed", { connection: info.id });
     this.#leaveHost();
