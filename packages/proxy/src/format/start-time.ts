@@ -33,7 +33,7 @@ const months = [
 
 const two = (value: number): string => String(value).padStart(2, "0");
 
-type Specifier = (date: Date) => string;
+type Specifier = (date: Date, timeMs: number) => string;
 
 const specifiers: Readonly<Record<string, Specifier>> = {
   Y: (date) => String(date.getUTCFullYear()),
@@ -56,13 +56,19 @@ const specifiers: Readonly<Record<string, Specifier>> = {
   B: (date) => months[date.getUTCMonth()]!,
   j: (date) => String(dayOfYear(date)).padStart(3, "0"),
   s: (date) => String(Math.floor(date.getTime() / 1000)),
-  f: (date) => `${String(date.getUTCMilliseconds()).padStart(3, "0")}000000`,
+  f: (_date, timeMs) => `${String(microsOf(timeMs)).padStart(6, "0")}000`,
   z: () => "+0000",
   Z: () => "UTC",
   n: () => "\n",
   t: () => "\t",
   "%": () => "%",
 };
+
+/** Of the second. A double holds no smaller part of today's time. */
+function microsOf(timeMs: number): number {
+  const secondMs = Math.floor(timeMs / 1000) * 1000;
+  return Math.min(999_999, Math.round((timeMs - secondMs) * 1000));
+}
 
 function dayOfYear(date: Date): number {
   return Math.floor((date.getTime() - Date.UTC(date.getUTCFullYear(), 0, 0)) / 86_400_000);
@@ -98,7 +104,7 @@ export function compileTimeFormat(
     rest = match.index + match[0].length;
     const name = match[1]!;
     const digits = /^([1-9])f$/.exec(name)?.[1];
-    if (digits !== undefined) parts.push((date) => specifiers["f"]!(date).slice(0, Number(digits)));
+    if (digits !== undefined) parts.push((date, timeMs) => specifiers["f"]!(date, timeMs).slice(0, Number(digits)));
     else if (zone === "local" && name === "z") parts.push(offsetText);
     else if (specifiers[name] !== undefined) parts.push(specifiers[name]);
     else return { error: `unknown time specifier %${name}` };
@@ -108,7 +114,7 @@ export function compileTimeFormat(
     // A date whose UTC is what the clock on the wall shows.
     const date = new Date(zone === "utc" ? timeMs : timeMs - offsetMinutes(timeMs) * 60_000);
     let text = "";
-    for (const part of parts) text += typeof part === "string" ? part : part(date);
+    for (const part of parts) text += typeof part === "string" ? part : part(date, timeMs);
     return text;
   };
 }

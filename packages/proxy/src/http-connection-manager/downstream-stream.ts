@@ -67,7 +67,7 @@ export class DownstreamStream implements FilteredStream, RequestReceiver {
     this.#lastActivityMs = nowMs;
     this.#idleTimeoutMs = config.streamIdleTimeoutMs;
     const { localAddress, remoteAddress, serverName, listener, tls } = connection.info;
-    this.info = new StreamInfo(dataPath.clock.wallMs(), nowMs, localAddress, remoteAddress, serverName);
+    this.info = new StreamInfo(dataPath.clock.wallAtMs(nowMs), nowMs, localAddress, remoteAddress, serverName);
     this.info.listener = listener;
     this.info.downstreamBytes = sender.bytes;
     if (tls !== undefined) {

@@ -34,7 +34,7 @@ export interface ListenerFacts {
 }
 
 export class StreamInfo {
-  /** Wall clock, for `%START_TIME%`. */
+  /** Wall clock with fractions, at the very time that `startMonotonicMs` is. */
   readonly startTimeMs: number;
   /** Monotonic clock (performance.now), for durations. */
   readonly startMonotonicMs: number;

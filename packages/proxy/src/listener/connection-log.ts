@@ -17,8 +17,8 @@ export class ConnectionLog {
     this.#logs = logs;
     this.#connection = connection;
     this.#dataPath = dataPath;
-    this.#startTimeMs = logs.length === 0 ? 0 : dataPath.clock.wallMs();
     this.#startMonotonicMs = logs.length === 0 ? 0 : dataPath.turn.nowMs;
+    this.#startTimeMs = logs.length === 0 ? 0 : dataPath.clock.wallAtMs(this.#startMonotonicMs);
   }
 
   end(): void {

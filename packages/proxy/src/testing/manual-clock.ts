@@ -14,6 +14,10 @@ export class ManualClock implements Clock {
     return 1_700_000_000_000 + this.#nowMs;
   }
 
+  wallAtMs(monotonicMs: number): number {
+    return 1_700_000_000_000 + monotonicMs;
+  }
+
   monotonicMs(): number {
     return this.#nowMs;
   }

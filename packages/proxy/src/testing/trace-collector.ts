@@ -19,6 +19,7 @@ export interface SeenSpan {
   readonly events: readonly { readonly name: string; readonly attributes: Readonly<Record<string, unknown>> }[];
   readonly status: string;
   /** Milliseconds since 1970, with fractions. */
+  readonly startMs: number;
   readonly endMs: number;
   readonly resource: Readonly<Record<string, unknown>>;
   /** Zipkin's. */
@@ -192,7 +193,8 @@ export class TraceCollector {
           attributes: record(span.attributes),
           events: (span.events ?? []).map(({ name = "", attributes }) => ({ name, attributes: record(attributes) })),
           status: span.status?.code ?? "",
-          endMs: Number(BigInt(text(span["endTimeUnixNano"]) || "0") / 1000n) / 1000,
+          startMs: msOf(span["startTimeUnixNano"]),
+          endMs: msOf(span["endTimeUnixNano"]),
           resource: record(resource?.attributes),
           isShared: false,
           sentBy: headers,
@@ -223,6 +225,10 @@ function pourHints(stream: http2.ServerHttp2Stream): void {
   setImmediate(pourHints, stream);
 }
 
+function msOf(nanos: unknown): number {
+  return Number(BigInt(text(nanos) || "0") / 1000n) / 1000;
+}
+
 function spanOfZipkin(span: ZipkinSpan, sentBy: RequestHeaders): SeenSpan {
   return {
     name: span.name,
@@ -234,6 +240,7 @@ function spanOfZipkin(span: ZipkinSpan, sentBy: RequestHeaders): SeenSpan {
     attributes: span.tags ?? {},
     events: (span.annotations ?? []).map(({ value }) => ({ name: value, attributes: {} })),
     status: "",
+    startMs: span.timestamp / 1000,
     endMs: (span.timestamp + span.duration) / 1000,
     resource: { "service.name": span.localEndpoint?.serviceName },
     isShared: span.shared ?? false,

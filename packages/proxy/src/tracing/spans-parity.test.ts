@@ -389,4 +389,16 @@ suite("spans of both", () => {
       assert.deepEqual(ours[index], expected);
     });
   }
+
+  for (const side of ["ours", "envoys"] as const) {
+    test(`spans of ${side} begin by the microsecond, those of tries after their requests'`, () => {
+      const { spans } = stage.collectors[side];
+      assert.ok(spans.some(({ startMs }) => startMs % 1 !== 0));
+      const starts = new Map(spans.map(({ traceId, spanId, startMs }) => [`${traceId} ${spanId}`, startMs]));
+      const ofTries = spans.filter(({ traceId, parentSpanId }) => starts.has(`${traceId} ${parentSpanId}`));
+      assert.ok(ofTries.length > 0);
+      for (const { traceId, parentSpanId, startMs, name } of ofTries)
+        assert.ok(startMs >= starts.get(`${traceId} ${parentSpanId}`)!, name);
+    });
+  }
 });

@@ -1,8 +1,11 @@
 // The clock and the timers of the data path. Everything that waits does so here, so that a test drives time by hand.
+import { WallClock } from "./wall-clock.ts";
 
 export interface Clock {
   /** Wall clock in milliseconds since 1970. */
   wallMs(): number;
+  /** The same with fractions, at a time of the monotonic clock that is not long ago. */
+  wallAtMs(monotonicMs: number): number;
   /** Monotonic milliseconds with fractions. */
   monotonicMs(): number;
   /** Calls back once after `delayMs`; returns what `clearTimer` takes. */
@@ -15,9 +18,12 @@ export interface Clock {
   atRoundEnd(callback: () => void): void;
 }
 
+const wallClock = new WallClock();
+
 /** The machine's clock. Its timers do not keep the process alive: sockets do. */
 export const systemClock: Clock = {
   wallMs: Date.now,
+  wallAtMs: (monotonicMs) => wallClock.atMs(monotonicMs),
   monotonicMs: () => performance.now(),
   setTimer: (callback, delayMs) => setTimeout(callback, delayMs).unref(),
   clearTimer: (handle) => clearTimeout(handle as NodeJS.Timeout),

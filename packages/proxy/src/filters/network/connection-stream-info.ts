@@ -1,5 +1,6 @@
 // A connection as access logs, metrics and rules see it: a stream without a request.
 import type { ConnectionInfo } from "../../listener/connection-info.ts";
+import type { DataPath } from "../../worker/data-path.ts";
 import { StreamInfo } from "../../http/stream-info.ts";
 
 /** Times of its beginning, of the wall clock and the monotonic one; rules ask for neither. */
@@ -16,4 +17,10 @@ export function connectionStreamInfo(connection: ConnectionInfo, wallMs = 0, mon
   info.connectionProtocol = connection.protocol;
   info.accessLogType = "TcpConnectionEnd";
   return info;
+}
+
+/** Of one that begins now. */
+export function beginningStreamInfo(connection: ConnectionInfo, { clock, turn }: DataPath): StreamInfo {
+  const { nowMs } = turn;
+  return connectionStreamInfo(connection, clock.wallAtMs(nowMs), nowMs);
 }

@@ -41,7 +41,7 @@ export function attributesOf(check: CheckRequest, settings: AttributeSettings): 
 
 function requestOf({ info, request, headers, body }: CheckRequest, id: number): Attributes["request"] {
   return {
-    time: timestampFromMs(info.startTimeMs),
+    time: timestampFromMs(Math.floor(info.startTimeMs)),
     http: {
       id: String(id),
       method: request.method,

@@ -8,7 +8,7 @@ import { noRequest } from "../../../http/message.ts";
 import { responseFlags } from "../../../http/response-flags.ts";
 import type { AuthorizationOutcome } from "../../http/ext-authz/authorization-outcome.ts";
 import type { Authorizer, MetadataTest } from "../../http/ext-authz/ext-authz-config.ts";
-import { connectionStreamInfo } from "../connection-stream-info.ts";
+import { beginningStreamInfo } from "../connection-stream-info.ts";
 import type { NetworkExtAuthzStats } from "./network-ext-authz-stats.ts";
 
 export interface NetworkExtAuthzOptions {
@@ -50,7 +50,7 @@ export class NetworkExtAuthzFilter implements NetworkFilter {
         return found === undefined ? [] : [[name, found]];
       }),
     );
-    const info = connectionStreamInfo(connection, dataPath.clock.wallMs(), dataPath.turn.nowMs);
+    const info = beginningStreamInfo(connection, dataPath);
     const check = {
       info,
       dataPath,

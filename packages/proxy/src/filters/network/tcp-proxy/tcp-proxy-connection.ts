@@ -14,7 +14,7 @@ import type { StreamInfo } from "../../../http/stream-info.ts";
 import type { Slot } from "../../../runtime/slot.ts";
 import { resetSocket } from "../../../upstream/reset-socket.ts";
 import { TcpConnection, type TcpConnectionOwner } from "../../../upstream/tcp-connection.ts";
-import { connectionStreamInfo } from "../connection-stream-info.ts";
+import { beginningStreamInfo } from "../connection-stream-info.ts";
 import type { TcpProxySettings } from "./tcp-proxy-settings.ts";
 import { endSession, logSession, reportSession } from "./tcp-session-account.ts";
 
@@ -58,7 +58,7 @@ export class TcpProxyConnection implements DownstreamConnection, TcpConnectionOw
     const { turn } = dataPath;
     this.#settings = settings;
     this.#options = options;
-    this.#info = connectionStreamInfo(info, dataPath.clock.wallMs(), turn.nowMs);
+    this.#info = beginningStreamInfo(info, dataPath);
     this.#clusterSlot = settings.chooseCluster(info);
     const isPeriodic = settings.logFlush.intervalMs > 0;
     this.#logTimer = isPeriodic ? new CallbackTimer(() => this.#logAgain()) : undefined;

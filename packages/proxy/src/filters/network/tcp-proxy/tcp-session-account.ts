@@ -4,7 +4,7 @@ import type { DownstreamConnectionOptions } from "../../../listener/downstream-c
 import type { TcpPhase, UnopenedConnection } from "../../../listener/network-filter.ts";
 import type { AccessLogType } from "../../../http/access-log-type.ts";
 import type { StreamInfo } from "../../../http/stream-info.ts";
-import { connectionStreamInfo } from "../connection-stream-info.ts";
+import { beginningStreamInfo } from "../connection-stream-info.ts";
 import type { TcpProxySettings } from "./tcp-proxy-settings.ts";
 
 type SessionOptions = Pick<DownstreamConnectionOptions, "info" | "dataPath" | "networkFilters">;
@@ -49,8 +49,7 @@ export function endSession(settings: TcpProxySettings, options: SessionOptions, 
 
 /** A connection that a filter of the chain has closed before it came here counts as one all the same. */
 export function accountRefused(settings: TcpProxySettings, options: UnopenedConnection): void {
-  const { clock, turn } = options.dataPath;
-  const info = connectionStreamInfo(options.info, clock.wallMs(), turn.nowMs);
+  const info = beginningStreamInfo(options.info, options.dataPath);
   info.cluster = settings.chooseCluster(options.info)?.current;
   settings.stats.connectionsTotal.increment();
   reportSession(options, info, "opened");
