@@ -231,6 +231,7 @@ function makeParts(options: ProxyOptions, logging: Logging) {
     metrics,
     dataPath,
     tlsContexts: () => servedTlsContexts(owner),
+    connectionCount: () => listenerHost.activeConnections,
   });
   const kept = { accessLogs, listenerHost, inheritedDescriptors, exporters, secrets, overload, sinks };
   return { ...kept, bootstrap, resources, targets, openStream, state, logging, metrics };

@@ -112,6 +112,43 @@ test("a full disk is said once, and what comes on top of the buffer is counted",
   await file.close();
 });
 
+/** By Envoy's names without `filesystem.`. */
+function fileStatsOf(metrics: MetricRegistry): Readonly<Record<string, number>> {
+  const own = [...metrics.allSeries()].filter(({ statName }) => statName?.startsWith("filesystem.") === true);
+  return Object.fromEntries(
+    own.map(({ statName, metric }) => [statName!.slice("filesystem.".length), "value" in metric ? +metric.value : -1]),
+  );
+}
+
+test("what becomes of lines is counted", async () => {
+  const { file, metrics } = open("k.log");
+  file.write("one\n");
+  file.write("grün\n");
+  const nothing = { write_completed: 0, write_failed: 0, flushed_by_timer: 0, reopen_failed: 0 };
+  assert.deepEqual(fileStatsOf(metrics), { ...nothing, write_buffered: 2, write_total_buffered: 10 });
+  await waitFor(() => fileStatsOf(metrics)["write_completed"] === 1, { what: "the write" });
+  const written = { ...nothing, write_buffered: 2, write_total_buffered: 0, write_completed: 1, flushed_by_timer: 1 };
+  assert.deepEqual(fileStatsOf(metrics), written);
+  // A full buffer waits for no timer.
+  file.write("z".repeat(70_000));
+  await waitFor(() => fileStatsOf(metrics)["write_completed"] === 2, { what: "the second write" });
+  fs.rmSync(path.join(folder, "k.log"));
+  fs.mkdirSync(path.join(folder, "k.log"));
+  file.reopen();
+  assert.deepEqual(fileStatsOf(metrics), { ...written, write_buffered: 3, write_completed: 2, reopen_failed: 1 });
+  await file.close();
+});
+
+test("writes that fail are counted, and wait no more", async () => {
+  const metrics = new MetricRegistry();
+  const logging = new Logging({ sink: () => {} });
+  const file = new AccessLogFile({ path: "/dev/full", log: logging.logger("access_log"), metrics });
+  file.write("lost\n");
+  await waitFor(() => fileStatsOf(metrics)["write_failed"] === 1, { what: "the failure" });
+  assert.equal(fileStatsOf(metrics)["write_total_buffered"], 0);
+  await file.close();
+});
+
 test("one path is one file, and a path that cannot be opened says why", async () => {
   const logging = new Logging({ sink: () => {} });
   const files = new AccessLogFiles(logging.logger("access_log"), new MetricRegistry());

@@ -3,6 +3,7 @@
 import fs from "node:fs";
 import { type Counter, type Logger, type MetricRegistry, Trouble } from "@tulle/telemetry";
 import { textOfRuns } from "../http/header-value.ts";
+import { type FileStats, makeFileStats } from "./file-stats.ts";
 
 /** Lines kept while the file system is slow; what comes on top is dropped and counted. */
 const maxBufferedBytes = 1 << 20;
@@ -41,6 +42,7 @@ export class AccessLogFile {
   readonly path: string;
   readonly #trouble: Trouble;
   readonly #dropped: Counter;
+  readonly #stats: FileStats;
   readonly #isOwned: boolean;
   #descriptor: number | undefined;
   /**
@@ -52,6 +54,7 @@ export class AccessLogFile {
   /** The one that was written last. */
   #spare: Buffer | undefined = undefined;
   #isWriting = false;
+  #writingBytes = 0;
   /** A write was cut short within a line: what follows begins another. */
   #isWithinLine = false;
   /** Told at the end, when a write has ended. */
@@ -67,6 +70,7 @@ export class AccessLogFile {
       help: "Access log lines lost because the file could not take them.",
       statName: "access_log_file.write_dropped",
     });
+    this.#stats = makeFileStats(options.metrics);
     this.#isOwned = options.path !== "/dev/stdout" && options.path !== "/dev/stderr";
     this.#descriptor = this.#open();
   }
@@ -86,9 +90,18 @@ export class AccessLogFile {
     let bytes = this.#buffer.write(line, this.#usedBytes);
     if (bytes !== line.length) bytes = this.#buffer.write(textOfRuns(line), this.#usedBytes);
     this.#usedBytes += bytes;
+    this.#stats.buffered.increment();
+    this.#stats.waitingBytes.add(bytes);
     if (this.#isWriting) return;
     if (this.#usedBytes >= flushBytes) this.#flush();
-    else this.#timer ??= setTimeout(() => this.#flush(), flushIntervalMs).unref();
+    else this.#armTimer();
+  }
+
+  #armTimer(): void {
+    this.#timer ??= setTimeout(() => {
+      this.#stats.flushedByTimer.increment();
+      this.#flush();
+    }, flushIntervalMs).unref();
   }
 
   #grow(neededBytes: number): void {
@@ -107,6 +120,7 @@ export class AccessLogFile {
       this.#closeDescriptor();
       this.#descriptor = next;
     } catch (error) {
+      this.#stats.reopenFailed.increment();
       this.#fail(error instanceof Error ? error.message : String(error));
     }
   }
@@ -124,6 +138,7 @@ export class AccessLogFile {
     clearTimeout(timer);
     this.#onWriteEnd = undefined;
     this.#dropped.add(linesOf(this.#buffer.subarray(0, this.#usedBytes)));
+    this.#stats.waitingBytes.add(-this.#usedBytes);
     this.#usedBytes = 0;
     if (this.#isOwned) this.#closeDescriptor();
     this.#descriptor = undefined;
@@ -149,6 +164,7 @@ export class AccessLogFile {
     const bytes = full.subarray(0, this.#usedBytes);
     this.#buffer = this.#spare ?? Buffer.allocUnsafeSlow(bufferBytes);
     this.#spare = undefined;
+    this.#writingBytes = this.#usedBytes;
     this.#usedBytes = 0;
     this.#isWriting = true;
     this.#write(this.#descriptor, this.#isWithinLine ? Buffer.concat([lineFeed, bytes]) : bytes, 0, full);
@@ -171,6 +187,8 @@ export class AccessLogFile {
 
   #endWrite(error: NodeJS.ErrnoException | null, lost: Buffer, buffer: Buffer): void {
     this.#isWriting = false;
+    this.#stats.waitingBytes.add(-this.#writingBytes);
+    (error === null ? this.#stats.completed : this.#stats.failed).increment();
     // What has grown once is not kept.
     if (buffer.length === bufferBytes) this.#spare = buffer;
     for (const left of this.#leaving.splice(0)) fs.closeSync(left);
@@ -181,7 +199,7 @@ export class AccessLogFile {
       this.#fail(error.message);
     }
     if (this.#onWriteEnd !== undefined) this.#onWriteEnd();
-    else if (this.#usedBytes > 0) this.#timer ??= setTimeout(() => this.#flush(), flushIntervalMs).unref();
+    else if (this.#usedBytes > 0) this.#armTimer();
   }
 
   #fail(reason: string): void {
@@ -202,6 +220,8 @@ export class AccessLogFiles {
   constructor(log: Logger, metrics: MetricRegistry) {
     this.#log = log;
     this.#metrics = metrics;
+    // They are there before any file is.
+    makeFileStats(metrics);
   }
 
   /** @throws when the file cannot be opened. */

@@ -23,6 +23,7 @@ export class ServerState {
   #isDraining = false;
   /** Set by `/healthcheck/fail`, taken back by `/healthcheck/ok`. */
   healthCheckFails = false;
+  initializedAtMs: number | undefined = undefined;
 
   constructor(options: ServerStateOptions) {
     this.bootstrap = options.bootstrap;
@@ -41,6 +42,7 @@ export class ServerState {
 
   initialized(): void {
     this.#progress = "LIVE";
+    this.initializedAtMs ??= Date.now();
   }
 
   drain(): void {

@@ -96,6 +96,10 @@ test("memory moves every action by its own triggers, and lets go again", () => {
   assert.deepEqual(at(2000), [1, 1, 1, false]);
   assert.deepEqual(at(100), [0, 0, 0, true]);
   assert.equal(state.maxConnections, 3);
+  const delays = [...metrics.allSeries()].find(
+    ({ statName }) => statName === "overload.refresh_interval_delay",
+  )!.metric;
+  assert.deepEqual("sum" in delays && [delays.count, delays.sum], [5, 1250]);
   manager.stop();
   assert.deepEqual(at(2000), [0, 0, 0, true]);
 });

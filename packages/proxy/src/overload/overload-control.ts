@@ -1,7 +1,7 @@
 // Looks at the process's memory at an interval and tells the data path what to give up (Envoy: OverloadManager).
 // Pressure is the share of a limit that is used; an action's triggers turn it into a value from 0 (nothing) to 1
 // (everything).
-import type { Gauge, Logger, MetricRegistry } from "@tulle/telemetry";
+import type { Gauge, Histogram, Logger, MetricRegistry } from "@tulle/telemetry";
 import type { Clock } from "../worker/clock.ts";
 import type { OverloadState } from "../worker/overload-state.ts";
 
@@ -52,6 +52,9 @@ export function triggerValue(trigger: OverloadTrigger, pressure: number): number
 export class OverloadControl {
   readonly #options: OverloadControlOptions;
   readonly #pressure: Gauge;
+  /** From one look to the next. */
+  readonly #lookDelayMs: Histogram;
+  #lookedAtMs = 0;
   readonly #gauges: ReadonlyMap<OverloadActionName, { readonly active: Gauge; readonly scalePercent: Gauge }>;
   #timer: unknown = undefined;
 
@@ -66,6 +69,10 @@ export class OverloadControl {
         statName: `overload.${name}.${stat}`,
       });
     this.#pressure = gauge("envoy.resource_monitors.fixed_heap", "pressure");
+    this.#lookDelayMs = metrics.histogram({
+      name: "envoy_overload_refresh_interval_delay",
+      statName: "overload.refresh_interval_delay",
+    });
     this.#gauges = new Map(
       settings.actions.map(({ name }) => [
         name,
@@ -79,6 +86,7 @@ export class OverloadControl {
 
   start(): void {
     if (this.#options.settings.maxMemoryBytes === undefined || this.#options.settings.actions.length === 0) return;
+    this.#lookedAtMs = this.#options.clock.monotonicMs();
     this.#look();
   }
 
@@ -94,7 +102,12 @@ export class OverloadControl {
     for (const { name, triggers } of settings.actions) {
       this.#apply(name, Math.max(...triggers.map((trigger) => triggerValue(trigger, pressure))));
     }
-    this.#timer = clock.setTimer(() => this.#look(), settings.refreshIntervalMs);
+    this.#timer = clock.setTimer(() => {
+      const nowMs = clock.monotonicMs();
+      this.#lookDelayMs.record(nowMs - this.#lookedAtMs);
+      this.#lookedAtMs = nowMs;
+      this.#look();
+    }, settings.refreshIntervalMs);
   }
 
   #apply(name: OverloadActionName, value: number): void {

@@ -11,6 +11,7 @@ export interface StatSinksOptions {
   readonly settings: readonly StatSinkSettings[];
   readonly progress: ServerProgress;
   readonly tlsContexts: () => readonly CommonTlsContext[];
+  readonly connectionCount: () => number;
   readonly metrics: MetricRegistry;
   readonly dataPath: DataPath;
 }
@@ -26,7 +27,7 @@ export class StatSinks implements Disposable {
   constructor(options: StatSinksOptions) {
     const { settings, metrics, dataPath, progress } = options;
     this.#options = options;
-    this.#serverStats = keepServerStats(metrics, progress, options.tlsContexts);
+    this.#serverStats = keepServerStats(metrics, progress, options);
     this.#arm();
     if (settings.length === 0) {
       this.#sinks = [];

@@ -15,6 +15,7 @@ const names = {
   heapBytes: "memory_heap_size",
   physicalBytes: "memory_physical_size",
   certificateDays: "days_until_first_cert_expiring",
+  connections: "total_connections",
 };
 
 /** ServerInfo.State of Envoy's admin interface. */
@@ -22,6 +23,8 @@ const states: Readonly<Record<string, number>> = { LIVE: 0, DRAINING: 1, PRE_INI
 
 export interface ServerProgress {
   readonly startedAtMs: number;
+  /** Undefined = the start is not over. */
+  readonly initializedAtMs: number | undefined;
   /** `LIVE` once everything of the start is there. */
   readonly phase: string;
 }
@@ -31,14 +34,22 @@ export interface ServerStats {
   take(): void;
 }
 
-export function keepServerStats(
-  metrics: MetricRegistry,
-  progress: ServerProgress,
-  tlsContexts: () => readonly Pick<CommonTlsContext, "namedCertificates">[],
-): ServerStats {
+/** What there is of each now. */
+export interface ServerParts {
+  readonly tlsContexts: () => readonly Pick<CommonTlsContext, "namedCertificates">[];
+  /** Of clients, at all listeners. */
+  readonly connectionCount: () => number;
+}
+
+export function keepServerStats(metrics: MetricRegistry, progress: ServerProgress, parts: ServerParts): ServerStats {
   const gauges = eachOf(names, (stat): Gauge =>
     metrics.gauge({ name: `envoy_server_${stat.replaceAll(".", "_")}`, statName: `server.${stat}` }),
   );
+  const initializationTimeMs = metrics.histogram({
+    name: "envoy_server_initialization_time_ms",
+    statName: "server.initialization_time_ms",
+  });
+  let hasToldStart = false;
   gauges.concurrency.set(1);
   gauges.fipsMode.set(getFips());
   const take = (): void => {
@@ -50,7 +61,11 @@ export function keepServerStats(
     gauges.allocatedBytes.set(heap.used_heap_size + heap.external_memory);
     gauges.heapBytes.set(heap.total_heap_size + heap.external_memory);
     gauges.physicalBytes.set(process.memoryUsage.rss());
-    gauges.certificateDays.set(daysUntilFirstExpiry(tlsContexts()));
+    gauges.certificateDays.set(daysUntilFirstExpiry(parts.tlsContexts()));
+    gauges.connections.set(parts.connectionCount());
+    if (hasToldStart || progress.initializedAtMs === undefined) return;
+    hasToldStart = true;
+    initializationTimeMs.record(progress.initializedAtMs - progress.startedAtMs);
   };
   take();
   return { take };
