@@ -3,7 +3,7 @@ export * from "./socket-owner.ts";
 export * from "./processes.ts";
 export * from "./own-programs.ts";
 export * from "./own-address.ts";
-export { originalDestination, transparentSocket, unixSocketPeer } from "./kernel.ts";
+export { originalDestination, roundTripMicros, transparentSocket, unixSocketPeer } from "./kernel.ts";
 export * from "./rules/capture-plan.ts";
 export { captureRules, captureTable, tproxyMark } from "./rules/capture-rules.ts";
 export { applyRules, installCapture, installedRules, removeCapture } from "./rules/install-capture.ts";

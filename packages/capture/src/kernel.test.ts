@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import net from "node:net";
 import { test } from "node:test";
-import { originalDestination } from "./kernel.ts";
+import { originalDestination, roundTripMicros } from "./kernel.ts";
 
 test("a connection that nobody redirected has its own address, or none where the kernel tracks none", async (t) => {
   const server = net.createServer().listen(0, "127.0.0.1");
@@ -19,9 +19,12 @@ test("a connection that nobody redirected has its own address, or none where the
   const destination = originalDestination(fd, "127.0.0.1");
   if (destination !== undefined) assert.deepEqual(destination, { ip: "127.0.0.1", port });
   assert.equal(originalDestination(fd, "::1"), undefined, "of a connection over IPv4");
+  const micros = roundTripMicros(fd);
+  assert.ok(micros !== undefined && micros > 0 && micros < 60_000_000, String(micros));
 });
 
-test("what is no socket has no destination", () => {
+test("what is no socket has neither a destination nor a round trip", () => {
+  assert.equal(roundTripMicros(-1), undefined);
   assert.equal(originalDestination(-1, "127.0.0.1"), undefined);
   assert.equal(originalDestination(-1, "::1"), undefined);
 });

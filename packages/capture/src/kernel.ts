@@ -129,6 +129,28 @@ export function originalDestination(
   return { ip: plainAddressText(address), port: destinationBuffer.readUInt16BE(2) };
 }
 
+const tcpLevel = 6;
+const tcpInfoOption = 11;
+/** Of `struct tcp_info`, up to its field `tcpi_rtt`. */
+const roundTripAt = 68;
+const tcpInfo = Buffer.alloc(roundTripAt + 4);
+const tcpInfoLength = Buffer.alloc(4);
+
+/**
+ * The smoothed round trip of a TCP connection (tcp(7), TCP_INFO); undefined where the descriptor is none, or the system
+ * does not tell (it is not Linux).
+ */
+export function roundTripMicros(descriptor: number): number | undefined {
+  if (process.platform !== "linux") return undefined;
+  tcpInfoLength.writeUInt32LE(tcpInfo.length);
+  try {
+    if (Number(calls().getsockopt(descriptor, tcpLevel, tcpInfoOption, tcpInfo, tcpInfoLength)) !== 0) return undefined;
+  } catch {
+    return undefined;
+  }
+  return tcpInfoLength.readUInt32LE() < tcpInfo.length ? undefined : tcpInfo.readUInt32LE(roundTripAt);
+}
+
 const streamSocket = 1;
 const socketNonBlocking = 0o4000;
 const addressFamilyInet = 2;

@@ -1,4 +1,4 @@
-// What logs tell of how connections ended, by an end or by a reset, beside a stock Envoy.
+// What logs tell of how connections ended, by an end or by a reset, and of their round trips, beside a stock Envoy.
 import assert from "node:assert/strict";
 import fs from "node:fs";
 import http from "node:http";
@@ -9,7 +9,8 @@ import { inTime, waitFor } from "../../../../tests/tools/processes.ts";
 import { connectionManager, extension, fileAccessLog, loopback, staticCluster } from "../testing/envoy-json.ts";
 import { type Side, type Sides, startSides } from "../testing/parity-pair.ts";
 
-const format = "%RESPONSE_FLAGS%\t%DOWNSTREAM_DETECTED_CLOSE_TYPE%\t%UPSTREAM_DETECTED_CLOSE_TYPE%\n";
+const format =
+  "%RESPONSE_FLAGS%\t%DOWNSTREAM_DETECTED_CLOSE_TYPE%\t%UPSTREAM_DETECTED_CLOSE_TYPE%\t%DOWNSTREAM_CX_RTT%\n";
 
 function bootstrap(port: number, log: string): string {
   const access_log = [fileAccessLog(`${log}.filter`, format)];
@@ -96,8 +97,12 @@ const rows: readonly Row[] = [
   ]),
 ];
 
+/** How long a round trip takes is the machine's to say. */
 const linesOf = (file: string): readonly string[] =>
-  fs.existsSync(file) ? fs.readFileSync(file, "utf8").split("\n").slice(0, -1) : [];
+  (fs.existsSync(file) ? fs.readFileSync(file, "utf8") : "")
+    .split("\n")
+    .slice(0, -1)
+    .map((line) => line.replace(/\t\d+$/, "\tmilliseconds"));
 
 async function linesOfRow({ ports, log }: Side, { listener, path, act }: Row): Promise<readonly string[]> {
   const files = [`${log}.filter`, `${log}.listener`];
@@ -124,5 +129,6 @@ for (const row of rows) {
   test(`${row.listener}: ${row.name}`, async () => {
     const [ours, envoys] = [await linesOfRow(sides.ours, row), await linesOfRow(sides.envoy, row)];
     assert.deepEqual(ours, envoys);
+    for (const line of ours) assert.match(line, /milliseconds$/);
   });
 }

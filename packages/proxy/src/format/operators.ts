@@ -2,6 +2,7 @@
 // that is in no table is an error.
 import { randomUUID } from "node:crypto";
 import { compileExpression } from "../cel/compile-expression.ts";
+import { asked } from "../http/asked-facts.ts";
 import { grpcStatus, grpcStatusName } from "../http/grpc-status.ts";
 import { withoutControlCharacters } from "../http/header-value.ts";
 import { type ResponseFlag, connectionFlagsText, responseFlagsText } from "../http/response-flags.ts";
@@ -174,6 +175,8 @@ function compileCoalesced(entry: unknown, environment: FormatEnvironment): Retur
   return compileOperator(command, argument, typeof maxLength === "number" ? maxLength : undefined, environment);
 }
 
+const roundTrip = number(({ listener }) => listener?.roundTripMs()?.toString());
+
 /** A TCP proxy's connection has an upstream as such, a request once a host was chosen (Envoy: `UpstreamInfo`). */
 const mayHaveUpstream = ({ upstreamHost, isConnection, isWithoutId }: StreamInfo): boolean =>
   upstreamHost !== undefined || (isConnection && !isWithoutId);
@@ -193,6 +196,10 @@ export const operators: Readonly<Record<string, OperatorCompiler>> = {
   RESPONSE_CODE_DETAILS: compileCodeDetails,
   RESPONSE_FLAGS: text(shortFlags),
   RESPONSE_FLAGS_LONG: text((info) => longFlags(info)),
+  DOWNSTREAM_CX_RTT: (argument, environment) => {
+    asked.roundTrips = true;
+    return roundTrip(argument, environment);
+  },
   DOWNSTREAM_DETECTED_CLOSE_TYPE: text((info) => info.downstreamCloseType),
   UPSTREAM_DETECTED_CLOSE_TYPE: text((info) => (mayHaveUpstream(info) ? info.upstreamCloseType : undefined)),
   CONNECTION_TERMINATION_DETAILS: text((info) => info.connectionTerminationDetails),

@@ -7,7 +7,6 @@ const noQuic = "HTTP/3 alone has it";
 export const unavailableOperators: Readonly<Record<string, string>> = {
   DOWNSTREAM_PEER_OTHERNAME_SAN: "certificates of the mesh have none",
   DOWNSTREAM_LOCAL_OTHERNAME_SAN: "certificates of the mesh have none",
-  DOWNSTREAM_CX_RTT: notTold,
   DOWNSTREAM_LOCAL_CLOSE_REASON: "%CONNECTION_TERMINATION_DETAILS% says it",
   UPSTREAM_LOCAL_CLOSE_REASON: notTold,
   ROUNDTRIP_DURATION: noQuic,

@@ -31,6 +31,8 @@ export interface ListenerFacts {
   /** Of the client's hello of TLS; empty = nobody asks for them. */
   readonly ja3Fingerprint: string;
   readonly ja4Fingerprint: string;
+  /** In whole milliseconds, as the kernel knows it; undefined = it does not tell. Asks the kernel. */
+  roundTripMs(): number | undefined;
 }
 
 export class StreamInfo {

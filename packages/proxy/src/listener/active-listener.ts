@@ -182,6 +182,7 @@ export class ActiveListener {
       chainMetadata: chain?.metadata ?? {},
       ja3Fingerprint: info.ja3Fingerprint,
       ja4Fingerprint: info.ja4Fingerprint,
+      roundTripMs: () => info.roundTrip.lastMs(),
     };
     if (chain === undefined) {
       listener.stats.noFilterChainMatch.increment();

@@ -10,6 +10,7 @@ import type { StreamInfo } from "../http/stream-info.ts";
 import type { Protocol } from "../http/message.ts";
 import type { TlsInfo } from "../tls/tls-info.ts";
 import type { CloseType } from "../worker/close-type.ts";
+import { RoundTrip } from "./round-trip.ts";
 import { nextConnectionId } from "../worker/connection-id.ts";
 
 /** Hears who speaks first on a connection that was passed on before its client had said anything. */
@@ -76,7 +77,10 @@ export class ConnectionInfo {
   /** `%DOWNSTREAM_TRANSPORT_FAILURE_REASON%` */
   transportFailureReason: string | undefined = undefined;
 
+  readonly roundTrip: RoundTrip;
+
   constructor(socket: Socket) {
+    this.roundTrip = new RoundTrip(socket);
     this.localIp = unmappedIp(socket.localAddress ?? "");
     this.localPort = socket.localPort ?? 0;
     this.remoteIp = unmappedIp(socket.remoteAddress ?? "");

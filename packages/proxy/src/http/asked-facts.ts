@@ -1,0 +1,6 @@
+// Facts that cost something to know, and that are kept from when a format has asked for them.
+
+export const asked = {
+  /** `%DOWNSTREAM_CX_RTT%` */
+  roundTrips: false,
+};
