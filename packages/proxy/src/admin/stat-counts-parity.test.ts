@@ -102,10 +102,17 @@ function backEnd(): http.Server {
   return server;
 }
 
+/** Tells a host to break off. */
+const cuts = new EventEmitter();
+
 const two = http2.createServer((request, response) => {
   switch (request.url) {
     case "/two/reset":
       request.stream.close(http2.constants.NGHTTP2_INTERNAL_ERROR);
+      return;
+    case "/two/cut":
+      response.writeHead(200, { "content-type": "application/grpc" }).write("abc");
+      cuts.once("now", () => request.stream.close(http2.constants.NGHTTP2_INTERNAL_ERROR));
       return;
     case "/two/drop":
       request.stream.session!.socket.destroy();
@@ -199,6 +206,16 @@ const rows: readonly Row[] = [
   { name: "no HTTP", act: async ({ ports }) => talk(ports.get("web")!, "\0\0\0\r\n\r\n", "end") },
   { name: "over HTTP/2 to the host", act: web("/two/ok") },
   { name: "which resets the stream", act: web("/two/reset") },
+  {
+    name: "which resets a call of gRPC within its answer",
+    act: async ({ ports }) => {
+      const socket = net.connect(ports.get("web")!, "127.0.0.1").on("error", () => undefined);
+      socket.write(request("/two/cut", "content-type: application/grpc\r\n"));
+      await once(socket, "data");
+      cuts.emit("now");
+      await waits(socket.resume());
+    },
+  },
   { name: "which breaks off", act: web("/two/drop") },
   {
     name: "bytes of TCP, and the client ends",

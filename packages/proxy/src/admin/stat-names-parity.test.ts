@@ -194,7 +194,6 @@ const missing: readonly Difference[] = [
   [/^server\.(static|dynamic)_unknown_fields$/, "told one by one, in the log and by the verdict"],
   [/^server\.dropped_stat_flushes$/, "told of each sink, by its flushes_skipped"],
   [/_reset_no_error$/, "a host's reset without an error counts with the others in upstream_rq_rx_reset"],
-  [/\.rq_reset_after_downstream/, "of answers of gRPC that break off; flags and details of the log tell of all"],
 ];
 
 /** What this proxy has alone. */

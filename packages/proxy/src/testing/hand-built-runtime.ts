@@ -199,6 +199,7 @@ export function handBuiltConnectionManager(
       directResponses: new Counter(),
       noRoute: new Counter(),
       noCluster: new Counter(),
+      cutOff: new Counter(),
     },
   });
   const stats = connectionManagerStats();

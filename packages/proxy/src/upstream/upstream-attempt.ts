@@ -33,6 +33,8 @@ export interface AttemptOwner {
   onUpstreamDrained(): void;
   /** The whole answer has been passed on: what its stream took on the wire is another one's once this returns. */
   onAnswered?(): void;
+  /** An answer of gRPC broke off, or its time was over, before the host had said how it went. */
+  onGrpcCutOff?(): void;
 }
 
 /**
@@ -211,7 +213,7 @@ export class UpstreamAttempt extends TimerEntry implements PoolWaiter {
       return;
     }
     this.#countReset(reason);
-    if (responded) this.#countGrpcEnd(undefined);
+    if (responded) this.#cutOff();
     else this.host.stats.requestsError += 1;
     this.#cluster.outlierDetection?.onNoResponse(this.host, "reset");
     this.#request.onReset(this, reason, "", responded);
@@ -225,7 +227,7 @@ export class UpstreamAttempt extends TimerEntry implements PoolWaiter {
   cancelForTimeout(): void {
     this.host.stats.requestTimeouts += 1;
     if (this.#state === "sending") this.host.stats.requestsError += 1;
-    else this.#countGrpcEnd(undefined);
+    else this.#cutOff();
     this.#cluster.outlierDetection?.onNoResponse(this.host, "timeout");
     this.cancel();
   }
@@ -284,6 +286,11 @@ export class UpstreamAttempt extends TimerEntry implements PoolWaiter {
       this.#awaitsGrpcStatus = true;
       if (endStream) this.#countGrpcEnd(grpcStatus);
     }
+  }
+
+  #cutOff(): void {
+    if (this.#awaitsGrpcStatus) this.#request.onGrpcCutOff?.();
+    this.#countGrpcEnd(undefined);
   }
 
   /** A call that ends without a status has failed. */

@@ -17,4 +17,6 @@ export interface RouterStats {
   readonly directResponses: Counter;
   readonly noRoute: Counter;
   readonly noCluster: Counter;
+  /** Answers of gRPC that broke off. */
+  readonly cutOff: Counter;
 }

@@ -33,6 +33,7 @@ export const routerRegistration: FilterRegistration = {
         directResponses: "rq_direct_response",
         noRoute: "no_route",
         noCluster: "no_cluster",
+        cutOff: "rq_reset_after_downstream_response_started",
       }),
     });
   },

@@ -298,6 +298,10 @@ export class RouterRequest extends TimerEntry implements LoadBalancerContext {
     this.#attempt?.sender?.resumeResponse();
   }
 
+  onGrpcCutOff(): void {
+    this.#config.stats.cutOff.increment();
+  }
+
   /** `detail` are the transport's own words; `responded`: a response head had come. */
   onReset(attempt: UpstreamAttempt, reason: StreamResetReason, detail: string, responded: boolean): void {
     const stream = this.#stream;
