@@ -175,6 +175,9 @@ function compileCoalesced(entry: unknown, environment: FormatEnvironment): Retur
   return compileOperator(command, argument, typeof maxLength === "number" ? maxLength : undefined, environment);
 }
 
+const routeTime = number(({ routeResolutions, routeResolutionMs }) =>
+  routeResolutions === 0 ? undefined : String(Math.round(routeResolutionMs * 1000)),
+);
 const roundTrip = number(({ listener }) => listener?.roundTripMs()?.toString());
 
 /** A TCP proxy's connection has an upstream as such, a request once a host was chosen (Envoy: `UpstreamInfo`). */
@@ -204,6 +207,10 @@ export const operators: Readonly<Record<string, OperatorCompiler>> = {
   UPSTREAM_DETECTED_CLOSE_TYPE: text((info) => (mayHaveUpstream(info) ? info.upstreamCloseType : undefined)),
   CONNECTION_TERMINATION_DETAILS: text((info) => info.connectionTerminationDetails),
   ROUTE_RESOLUTION_COUNT: number((info) => String(info.routeResolutions)),
+  ROUTE_RESOLUTION_TIME_US: (argument, environment) => {
+    asked.routeTimes = true;
+    return routeTime(argument, environment);
+  },
   ROUTE_NAME: text((info) => ofOptional(info.route?.name)),
   HOSTNAME: compileHostname,
   ENVIRONMENT: compileEnvironment,

@@ -10,6 +10,5 @@ export const unavailableOperators: Readonly<Record<string, string>> = {
   DOWNSTREAM_LOCAL_CLOSE_REASON: "%CONNECTION_TERMINATION_DETAILS% says it",
   UPSTREAM_LOCAL_CLOSE_REASON: notTold,
   ROUNDTRIP_DURATION: noQuic,
-  ROUTE_RESOLUTION_TIME_US: "to time it would cost each request",
   VIRTUAL_CLUSTER_NAME: "virtual clusters are for statistics alone, and are not read",
 };

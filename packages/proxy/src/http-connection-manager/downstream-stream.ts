@@ -4,6 +4,7 @@ import type { Counter, Logger } from "@tulle/telemetry";
 import type { HttpProtocolError, RequestReceiver, ResponseSender, StreamResetReason } from "../codec/stream-codec.ts";
 import { admitRequest, admitUpgrade, overloaded, type Refusal } from "./admit-request.ts";
 import { downstreamReset } from "./downstream-reset.ts";
+import { findRoute } from "./find-route.ts";
 import type { LocalReply } from "../http/filter.ts";
 import { HeaderMap } from "../http/header-map.ts";
 import { prepareLocalReply } from "./local-reply.ts";
@@ -134,12 +135,8 @@ export class DownstreamStream implements FilteredStream, RequestReceiver {
   }
 
   clearRouteCache(): void {
-    this.info.routeResolutions += 1;
-    const table = this.#config.routeTable.current;
-    const match = table?.match(this.request, this.dataPath.random, this.info.dynamicMetadata);
+    const match = findRoute(this.#config.routeTable.current, this.request, this.info, this.dataPath);
     this.routeMatch = match;
-    this.info.route = match?.route;
-    if (match === undefined) this.info.routelessHost = table?.virtualHostMetadata(this.request.authority);
     const action = match?.action;
     const isForwarded = action?.type === "forward";
     // Logs tell where a request would have led, whatever becomes of it.

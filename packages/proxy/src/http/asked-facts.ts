@@ -3,4 +3,6 @@
 export const asked = {
   /** `%DOWNSTREAM_CX_RTT%` */
   roundTrips: false,
+  /** `%ROUTE_RESOLUTION_TIME_US%` */
+  routeTimes: false,
 };

@@ -76,6 +76,8 @@ export class StreamInfo {
   route: Route | undefined = undefined;
   /** How often a route was looked for. */
   routeResolutions = 0;
+  /** How long that took in all, where a format asks for it. */
+  routeResolutionMs = 0;
   /** Metadata of the virtual host that has no route for the request. */
   routelessHost: Route["metadata"] | undefined = undefined;
   cluster: Cluster | undefined = undefined;
