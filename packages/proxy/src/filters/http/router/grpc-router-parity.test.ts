@@ -45,8 +45,13 @@ function host(): http2.Http2Server {
       stream.on("wantTrailers", () =>
         stream.sendTrailers({ "grpc-status": fails && how === "trailers" ? value : "0" }),
       );
-      if (how === "reset") stream.write("message", () => stream.close(http2.constants.NGHTTP2_INTERNAL_ERROR));
-      else stream.end("message");
+      if (how !== "reset") {
+        stream.end("message");
+        return;
+      }
+      stream.write("message");
+      // What is asked behind the message comes back when the peer has read it.
+      stream.session!.ping(() => stream.close(http2.constants.NGHTTP2_INTERNAL_ERROR));
     }
   });
   return server;
@@ -210,7 +215,7 @@ async function hostsPage({ adminPort }: Side): Promise<string> {
 
 /** Those of Envoy's old names, and of answers that no host gave, are not kept here. */
 const counterNames =
-  /^cluster\.\w+\.(upstream_rq_(retry|retry_success|retry_limit_exceeded|timeout|[24]xx)|outlier_detection\.ejections_(detected|enforced)_.*)$/;
+  /^cluster\.\w+\.(upstream_rq_(rx_reset|retry|retry_success|retry_limit_exceeded|timeout|[24]xx)|outlier_detection\.ejections_(detected|enforced)_.*)$/;
 
 async function outcomes(side: Side, name: "ours" | "envoy") {
   const answers: unknown[] = [];
@@ -239,6 +244,7 @@ test("both end gRPC calls alike", async () => {
   assert.deepEqual(ours.log, envoys.log);
   assert.deepEqual(ours.hosts, envoys.hosts);
   assert.deepEqual(ours.counters, envoys.counters);
+  assert.equal(ours.counters["cluster.main.upstream_rq_rx_reset"], 1);
 });
 
 test("who has no time left is answered at once", async () => {
