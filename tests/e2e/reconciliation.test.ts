@@ -5,12 +5,23 @@ import { readFileSync } from "node:fs";
 import { after, before, describe, test } from "node:test";
 import { type ConfigMap, keyOf } from "@tulle/config";
 import { waitFor } from "../tools/processes.ts";
+import { httpRequest } from "./shop-instance.ts";
 import { helloDeployment, SmallMesh } from "./small-mesh.ts";
 
 describe("a running instance", () => {
   let mesh: SmallMesh;
   before(async () => (mesh = await SmallMesh.start()));
   after(() => mesh[Symbol.asyncDispose]());
+
+  test("has pods that are reached within the mesh, though their port is published", async () => {
+    const [first] = await mesh.podRows();
+    const { name } = first!.metadata;
+    const direct = await httpRequest(`http://${first!.status!.podIP}:8000/`);
+    assert.deepEqual([direct.status, direct.body], [200, name]);
+    const headers = { host: "hello.mine" };
+    const byName = await httpRequest(`http://${first!.status!.podIP}:15007/`, { headers });
+    assert.deepEqual([byName.status, byName.body.startsWith("hello-")], [200, true], byName.body);
+  });
 
   test("replaces a pod that is deleted, which leaves in good order", async () => {
     const [first, second] = await mesh.podRows();

@@ -10,6 +10,7 @@ import { DataPath } from "../worker/data-path.ts";
 import { handBuiltConnectionManager, handBuiltListener, prefixRoutes } from "../testing/hand-built-runtime.ts";
 import { Client, runProxy, until } from "../testing/running-proxy.ts";
 import type { Listener } from "./listener.ts";
+import { freeAddressBlock, freePort } from "../../../../tests/tools/processes.ts";
 import { parseListenDescriptors } from "./inherited-descriptors.ts";
 import { ListenerHost } from "./listener-host.ts";
 
@@ -144,50 +145,100 @@ test("draining a process resolves when nothing is left", async (t) => {
 
 interface Inheritor {
   said(): string;
+  warnings(): string;
   drain(): void;
 }
 
-/** A process that takes `descriptors` for port 8080, and accepts. */
-async function inheritor(t: TestContext, descriptors: readonly number[], answer: string): Promise<Inheritor> {
+interface InheritorAddress {
+  readonly ip: string;
+  readonly port: number;
+}
+
+/** A process that listens at an address, inherits `descriptors` for its port, and accepts. */
+async function inheritor(
+  t: TestContext,
+  descriptors: readonly number[],
+  answer: string,
+  { ip, port }: InheritorAddress,
+): Promise<Inheritor> {
   const program = new URL("../testing/inherited-listener-program.ts", import.meta.url).pathname;
-  const child = spawn(process.execPath, [program, answer], {
-    stdio: ["pipe", "pipe", "inherit", ...descriptors],
-    env: { ...process.env, TULLE_LISTEN_FDS: descriptors.map((_, index) => `8080=${index + 3}`).join(",") },
+  const child = spawn(process.execPath, [program, answer, ip, String(port)], {
+    stdio: ["pipe", "pipe", "pipe", ...descriptors],
+    env: { ...process.env, TULLE_LISTEN_FDS: descriptors.map((_, index) => `${port}=${index + 3}`).join(",") },
   });
   t.after(() => child.stdin!.end());
   let said = "";
   child.stdout!.on("data", (data) => (said += String(data)));
+  let warnings = "";
+  child.stderr!.on("data", (data) => (warnings += String(data)));
   await until(
     () => said !== "",
     () => "the other process",
   );
-  assert.equal(said, "accepting");
-  return { said: () => said, drain: () => child.stdin!.write("drain") };
+  return { said: () => said, warnings: () => warnings, drain: () => child.stdin!.write("drain") };
 }
 
-test("inherited descriptors take the place of their port", async (t) => {
-  const parents = [net.createServer(), net.createServer()];
-  for (const parent of parents) await new Promise<void>((resolve) => parent.listen(0, "127.0.0.1", resolve));
-  const ports = parents.map((parent) => (parent.address() as net.AddressInfo).port);
-  const descriptors = parents.map((parent) => (parent as unknown as { _handle: { fd: number } })._handle.fd);
-  await inheritor(t, descriptors, "inherited");
-  // A Node server would take connections too; the real supervisor holds the sockets without polling them.
-  for (const parent of parents) await new Promise((resolve) => parent.close(resolve));
-  for (const port of ports) {
-    const client = await Client.connect(t, port);
-    client.send(get);
-    await client.receive(/inherited$/);
-  }
+interface Parent extends InheritorAddress {
+  readonly descriptor: number;
+  /** A Node server takes connections too; the real supervisor holds the sockets without polling them. */
+  leave(): Promise<unknown>;
+}
+
+async function parentSocket(ip = "127.0.0.1"): Promise<Parent> {
+  const server = net.createServer();
+  await new Promise<void>((resolve) => server.listen(0, ip, resolve));
+  const { port } = server.address() as net.AddressInfo;
+  const { fd: descriptor } = (server as unknown as { _handle: { fd: number } })._handle;
+  return { ip, port, descriptor, leave: () => new Promise((resolve) => server.close(resolve)) };
+}
+
+test("inherited sockets accept beside the listener's own address", async (t) => {
+  const parents = [await parentSocket(), await parentSocket()];
+  const own = { ip: `${await freeAddressBlock()}.1`, port: await freePort() };
+  const descriptors = parents.map(({ descriptor }) => descriptor);
+  const accepting = await inheritor(t, descriptors, "inherited", own);
+  assert.equal(accepting.said(), "accepting");
+  for (const parent of parents) await parent.leave();
+  for (const { ip, port } of [...parents, own]) assert.match(await answerOf(ip, port), /inherited$/, `${ip}:${port}`);
+});
+
+const overlapping = [
+  { name: "that very address", parent: "127.0.0.1", own: "127.0.0.1" },
+  { name: "every address", parent: "0.0.0.0", own: "127.0.0.1" },
+  { name: "one of every address", parent: "127.0.0.1", own: "0.0.0.0" },
+];
+for (const { name, parent: ip, own } of overlapping) {
+  test(`an inherited socket takes the place of what it is in the way of: ${name}`, async (t) => {
+    const parent = await parentSocket(ip);
+    const accepting = await inheritor(t, [parent.descriptor], "inherited", { ip: own, port: parent.port });
+    assert.equal(accepting.said(), "accepting");
+    await parent.leave();
+    assert.match(await answerOf("127.0.0.1", parent.port), /inherited$/);
+    assert.equal(accepting.warnings(), "");
+  });
+}
+
+test("somebody else at the listener's own address is told, and keeps nobody from inherited sockets", async (t) => {
+  const parent = await parentSocket();
+  const blocker = await parentSocket(`${await freeAddressBlock()}.1`);
+  t.after(() => blocker.leave());
+  const accepting = await inheritor(t, [parent.descriptor], "inherited", blocker);
+  await until(
+    () => accepting.warnings().includes(`cannot bind '${blocker.ip}:${blocker.port}': Address already in use`),
+    () => `the reason: ${accepting.warnings()}`,
+  );
+  assert.equal(accepting.said(), "accepting");
+  await parent.leave();
+  assert.match(await answerOf(parent.ip, parent.port), /inherited$/);
 });
 
 test("a process that drains leaves an inherited socket to the others that have it", async (t) => {
-  const parent = net.createServer();
-  await new Promise<void>((resolve) => parent.listen(0, "127.0.0.1", resolve));
-  const { port } = parent.address() as net.AddressInfo;
-  const { fd } = (parent as unknown as { _handle: { fd: number } })._handle;
-  const leaving = await inheritor(t, [fd], "leaving");
-  const staying = await inheritor(t, [fd], "staying");
-  await new Promise((resolve) => parent.close(resolve));
+  const parent = await parentSocket();
+  const { port } = parent;
+  const [address, own] = [`${await freeAddressBlock()}.1`, await freePort()];
+  const leaving = await inheritor(t, [parent.descriptor], "leaving", { ip: address, port: own });
+  const staying = await inheritor(t, [parent.descriptor], "staying", { ip: "127.0.0.1", port: own });
+  await parent.leave();
   leaving.drain();
   await until(
     () => leaving.said() === "accepting, drained",

@@ -143,22 +143,44 @@ export class ListenerHost {
 
   async #bindAll(addresses: readonly ListenAddress[], active: ActiveListener): Promise<Bound[] | string> {
     const bound: Bound[] = [];
-    const sockets = addresses.flatMap((address) => {
-      const descriptors: readonly (number | undefined)[] = this.#descriptors.get(address.port) ?? [undefined];
-      return descriptors.map((descriptor) => ({ address, descriptor }));
-    });
-    for (const { address, descriptor } of sockets) {
-      const result = await this.#bind(address, descriptor, active);
-      if (typeof result === "string") {
-        for (const { server } of bound) server.close();
-        return result;
-      }
-      bound.push(result);
+    for (const address of addresses) {
+      const fault = await this.#bindOne(address, active, bound);
+      if (fault === undefined) continue;
+      for (const { server } of bound) server.close();
+      return fault;
     }
     return bound;
   }
 
-  #bind(address: ListenAddress, fd: number | undefined, active: ActiveListener): Promise<Bound | string> {
+  /**
+   * The address itself, and the sockets that the parent has bound for its port: what is published is reached by both.
+   * Adds to `bound`.
+   */
+  async #bindOne(address: ListenAddress, active: ActiveListener, bound: Bound[]): Promise<string | undefined> {
+    const inherited: Bound[] = [];
+    for (const descriptor of this.#descriptors.get(address.port) ?? []) {
+      const result = await this.#bind(address, descriptor, active);
+      if (result instanceof Error) return bindFault(address, result);
+      inherited.push(result);
+    }
+    const own = await this.#bind(address, undefined, active);
+    if (!(own instanceof Error)) bound.push(own);
+    bound.push(...inherited);
+    if (!(own instanceof Error)) return undefined;
+    if (inherited.length === 0) return bindFault(address, own);
+    // An inherited socket may have that very address, and connections to it then.
+    if (own.code === "EADDRINUSE" && inherited.some((each) => overlaps(boundAddress(each), address))) return undefined;
+    // A port below 1024, or one that another user has taken: what is published goes on without it.
+    const reason = bindFault(address, own);
+    this.#dataPath.connectionLog.warning("only inherited sockets accept", { listener: active.listener.name, reason });
+    return undefined;
+  }
+
+  #bind(
+    address: ListenAddress,
+    fd: number | undefined,
+    active: ActiveListener,
+  ): Promise<Bound | NodeJS.ErrnoException> {
     const server = net.createServer(
       {
         allowHalfOpen: true,
@@ -169,9 +191,7 @@ export class ListenerHost {
       (socket) => this.#accept(socket, active),
     );
     return new Promise((resolve) => {
-      server.once("error", (error: NodeJS.ErrnoException) => {
-        resolve(`cannot bind '${ipPortText(address.ip, address.port)}': ${bindErrorText(error)}`);
-      });
+      server.once("error", resolve);
       server.once("listening", () => {
         server.on("error", (error) => this.#acceptTrouble.begin("accept failed", { reason: error.message }));
         resolve({ server, configured: address, own: fd === undefined });
@@ -284,6 +304,19 @@ export function listenOptions({ ip, port, takesIpv4 = false }: ListenAddress): n
 
 function addressesText(listener: Listener): string {
   return listener.addresses.map(({ ip, port }) => ipPortText(ip, port)).join(" ");
+}
+
+function bindFault({ ip, port }: ListenAddress, error: NodeJS.ErrnoException): string {
+  return `cannot bind '${ipPortText(ip, port)}': ${bindErrorText(error)}`;
+}
+
+/** Whether two sockets cannot both listen at these addresses. */
+function overlaps(a: ListenAddress, b: ListenAddress): boolean {
+  return a.port === b.port && (a.ip === b.ip || isAny(a.ip) || isAny(b.ip));
+}
+
+function isAny(ip: string): boolean {
+  return ip === "0.0.0.0" || ip === "::";
 }
 
 const bindErrorTexts: Readonly<Record<string, string>> = {

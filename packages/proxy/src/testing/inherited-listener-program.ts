@@ -1,24 +1,29 @@
-// A process of its own for the tests of inherited descriptors: answers "inherited", or its argument, on what takes the
-// place of port 8080, says when it accepts, drains when something comes on its standard input, and ends with that.
-import { Logging } from "@tulle/telemetry";
+// A process of its own for the tests of inherited descriptors: answers its first argument at `<address>:<port>`, its
+// second and third, and on what it inherits for that port; says when it accepts, logs warnings on standard error,
+// drains when something comes on its standard input, and ends with that.
+import { Logging, textSink } from "@tulle/telemetry";
 import { DataPath } from "../worker/data-path.ts";
 import { parseListenDescriptors } from "../listener/inherited-descriptors.ts";
 import { ListenerHost } from "../listener/listener-host.ts";
 import { handBuiltConnectionManager, handBuiltListener, prefixRoutes } from "./hand-built-runtime.ts";
 
+const [, , answer = "", ip = "", port = ""] = process.argv;
 const host = new ListenerHost({
-  dataPath: new DataPath({ logging: new Logging({ level: "off" }) }),
+  dataPath: new DataPath({
+    logging: new Logging({ level: "warning", sink: textSink((line) => void process.stderr.write(line)) }),
+  }),
   inheritedDescriptors: parseListenDescriptors(process.env["TULLE_LISTEN_FDS"]),
 });
 const routes = prefixRoutes({
   "/": {
     type: "direct",
     status: 200,
-    body: Buffer.from(process.argv[2] ?? "inherited"),
+    body: Buffer.from(answer),
     finalizeResponse: () => undefined,
   },
 });
-const fault = await host.apply(handBuiltListener(handBuiltConnectionManager(routes, { log: () => undefined }), 8080));
+const listener = handBuiltListener(handBuiltConnectionManager(routes, { log: () => undefined }));
+const fault = await host.apply({ ...listener, addresses: [{ ip, port: Number(port) }] });
 process.stdout.write(fault ?? "accepting");
 process.stdin.on("end", () => process.exit(0));
 process.stdin.on(
