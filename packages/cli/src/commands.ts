@@ -13,6 +13,12 @@ export const commands: readonly CommandRow[] = [
   { name: "down", group: run, summary: "end a running instance", load: () => import("./commands/down.ts") },
   { name: "pods", group: run, summary: "list pods and their addresses", load: () => import("./commands/pods.ts") },
   { name: "logs", group: run, summary: "show what a pod's processes wrote", load: () => import("./commands/logs.ts") },
+  {
+    name: "exec",
+    group: run,
+    summary: "run a command as a pod's container does",
+    load: () => import("./commands/exec/exec.ts"),
+  },
   { name: "apply", group: configure, summary: "add or change resources", load: () => import("./commands/apply.ts") },
   { name: "delete", group: configure, summary: "remove resources", load: () => import("./commands/delete.ts") },
   {

@@ -4,6 +4,7 @@ export type { UpOptions } from "./supervisor.ts";
 export { CannotStart } from "./cannot-start.ts";
 export { Supervisor } from "./supervisor.ts";
 export type { LocalPod, PodPhase } from "./pod/local-pod.ts";
+export type { EntryAnswer, EntryRequest, LocalhostPort, PodEntry } from "./pod/pod-entry.ts";
 export type { PlanProblem, ProxyKind } from "./pod/pod-plan.ts";
 export { sidecarNodeOptions } from "./pod/sidecar.ts";
 export type { ProcessEnd, RestartPolicy } from "./process/supervised-process.ts";

@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
 import { chmod, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { test, type TestContext } from "node:test";
@@ -20,12 +21,32 @@ async function stateFolder(context: TestContext): Promise<string> {
 test("the one who listens is found by the kernel's word", async (context) => {
   const folder = await stateFolder(context);
   assert.equal(await FoundSupervisor.find(folder, {}), undefined, "nobody yet");
-  const socket = await SupervisorSocket.listen(folder, {});
+  const socket = await SupervisorSocket.listen(folder, {}, () => undefined);
   using found = await FoundSupervisor.find(folder, {});
   assert.equal(found?.pid, process.pid);
   assert.equal(await found.isGone(), false);
   socket.close();
   assert.equal(await FoundSupervisor.find(folder, {}), undefined, "and nobody any more");
+});
+
+test("who asks gets an answer, and what is no question the end of its connection", async (context) => {
+  const folder = await stateFolder(context);
+  const long = "x".repeat(300_000);
+  const socket = await SupervisorSocket.listen(folder, {}, (asked) => (asked === "nonsense" ? undefined : { asked }));
+  context.after(() => socket.close());
+  {
+    using found = await FoundSupervisor.find(folder, {});
+    assert.deepEqual(await found!.ask({ pod: "a" }), { asked: { pod: "a" } });
+    assert.deepEqual(await found!.ask("b"), { asked: "b" });
+    await assert.rejects(found!.ask("nonsense"), /the supervisor has not answered/);
+    await assert.rejects(found!.ask("b"), /the supervisor has not answered/);
+  }
+  for (const line of ["{", long]) {
+    const connection = connect({ path: path.join(folder, "supervisor.sock") });
+    // The end of the connection may come before the last of the line.
+    connection.on("error", () => undefined).write(`${line}\n`);
+    await new Promise((resolve) => connection.resume().once("close", resolve));
+  }
 });
 
 test("what was left by one that was killed, or lies in its place, is nobody", async (context) => {

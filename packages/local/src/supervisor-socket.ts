@@ -1,6 +1,6 @@
 // How `tulle down` finds the supervisor that it may signal: not by what a file says, but by who listens on the socket
 // in the state directory. The kernel tells, and a process that holds a connection open is no other one that got its
-// number.
+// number. Who asks it something there (`tulle exec`) sends a line of JSON and gets one.
 import { chmodSync, rmSync } from "node:fs";
 import { connect, createServer, type Server, type Socket } from "node:net";
 import { descriptorOf } from "@tulle/listening";
@@ -12,8 +12,11 @@ type Environment = Readonly<Record<string, string | undefined>>;
 
 const socketName = "supervisor.sock";
 const maxConnections = 16;
+const maxQuestionCharacters = 64 * 1024;
+/** A supervisor from before there were questions says nothing. */
+const answerTimeoutMs = 60_000;
 
-/** Says nothing; that it is there is what it is for. */
+/** Says nothing unless it is asked; that it is there is what it is for. */
 export class SupervisorSocket {
   readonly #server: Server;
   readonly #path: string;
@@ -23,13 +26,18 @@ export class SupervisorSocket {
     this.#path = path;
   }
 
-  static async listen(stateDir: string, env: Environment): Promise<SupervisorSocket> {
+  /** A question that `answer` gives nothing for ends its connection. */
+  static async listen(
+    stateDir: string,
+    env: Environment,
+    answer: (asked: unknown) => unknown,
+  ): Promise<SupervisorSocket> {
     const socketPath = makeSocketPath(stateDir, socketName, env);
     rmSync(socketPath, { force: true });
     const server = createServer((socket) => {
       socket.unref();
       socket.on("error", () => socket.destroy());
-      socket.resume();
+      answerLines(socket, answer);
     });
     server.maxConnections = maxConnections;
     const { promise, resolve, reject } = Promise.withResolvers<void>();
@@ -96,6 +104,30 @@ export class FoundSupervisor implements Disposable {
     }
   }
 
+  /**
+   * The answer to one question.
+   * @throws {Error} with a message for people where there is none
+   */
+  async ask(question: unknown): Promise<unknown> {
+    const { promise, resolve, reject } = Promise.withResolvers<unknown>();
+    const fail = (): void => reject(new Error("the supervisor has not answered: it ends, or is of an older version"));
+    const timer = setTimeout(fail, answerTimeoutMs);
+    let text = "";
+    const take = (chunk: string): void => {
+      text += chunk;
+      if (text.endsWith("\n")) resolve(JSON.parse(text));
+    };
+    this.#connection.setEncoding("utf8").on("data", take).once("close", fail);
+    if (this.isConnected) this.#connection.write(`${JSON.stringify(question)}\n`);
+    else fail();
+    try {
+      return await promise;
+    } finally {
+      clearTimeout(timer);
+      this.#connection.off("data", take).off("close", fail);
+    }
+  }
+
   async isGone(): Promise<boolean> {
     return (await processStartTime(this.pid)) !== this.#startTime;
   }
@@ -103,6 +135,32 @@ export class FoundSupervisor implements Disposable {
   [Symbol.dispose](): void {
     this.#connection.destroy();
   }
+}
+
+/** What is no JSON, or longer than any question, ends the connection. */
+function answerLines(socket: Socket, answer: (asked: unknown) => unknown): void {
+  let text = "";
+  socket.setEncoding("utf8").on("data", (chunk: string) => {
+    text += chunk;
+    for (let end = text.indexOf("\n"); end >= 0; end = text.indexOf("\n")) {
+      const answered = answerTo(text.slice(0, end), answer);
+      text = text.slice(end + 1);
+      if (answered === undefined) socket.destroy();
+      else socket.write(`${answered}\n`);
+    }
+    if (text.length > maxQuestionCharacters) socket.destroy();
+  });
+}
+
+function answerTo(line: string, answer: (asked: unknown) => unknown): string | undefined {
+  let asked: unknown;
+  try {
+    asked = JSON.parse(line);
+  } catch {
+    return undefined;
+  }
+  const answered = answer(asked);
+  return answered === undefined ? undefined : JSON.stringify(answered);
 }
 
 function connectTo(socketPath: string): Promise<Socket | undefined> {

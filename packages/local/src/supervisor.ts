@@ -24,6 +24,7 @@ import { Hopeless, waitUntil, type WaitUntilOptions } from "./process/wait-until
 import type { PortMapping } from "./reconcile/published-port-mappings.ts";
 import { Reconciler } from "./reconcile/reconciler.ts";
 import { openStateDirectory, type StateDirectory } from "./state-directory.ts";
+import { enter } from "./enter.ts";
 import { SupervisorSocket } from "./supervisor-socket.ts";
 import { logEvent, type SupervisorEvent } from "./supervisor-event.ts";
 
@@ -71,7 +72,6 @@ export class Supervisor {
   readonly #logFile: LogFile;
   readonly #logTimer: NodeJS.Timeout;
   #ownUserTable: OwnUserTable | undefined;
-  /** By which `tulle down` finds this process. */
   #socket: SupervisorSocket | undefined;
   #findingsTimer: NodeJS.Timeout | undefined;
   /** Findings told and still standing. */
@@ -166,7 +166,9 @@ export class Supervisor {
     const supervisor = new Supervisor(options, state, block, startTime);
     if (options.ownUserOnly === true) await supervisor.#keepOthersOut();
     await supervisor.#requirePorts();
-    supervisor.#socket = await SupervisorSocket.listen(state.path, options.env);
+    supervisor.#socket = await SupervisorSocket.listen(state.path, options.env, (asked) =>
+      enter(supervisor.pods(), asked),
+    );
     if (state.wasOpenToOthers) {
       const message = `other users could reach ${state.path}: it is closed to them now, and its token is a new one`;
       supervisor.#take({ type: "trouble", message });

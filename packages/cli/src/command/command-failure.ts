@@ -15,9 +15,13 @@ export const exitCodes = {
   interrupted: 130,
 } as const;
 
-export type ExitCode = (typeof exitCodes)[keyof typeof exitCodes];
+/** One of those; of `tulle exec` that of the command that it ran. */
+export type ExitCode = number;
 
-/** Printed as `tulle: <message>`, then the hint on lines of its own; never with a stack trace. */
+/**
+ * Printed as `tulle: <message>`, then the hint on lines of its own; never with a stack trace. Without a message nothing
+ * is printed.
+ */
 export class CommandFailure extends Error {
   override readonly name = "CommandFailure";
   readonly hint: string | undefined;

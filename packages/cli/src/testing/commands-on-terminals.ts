@@ -18,6 +18,7 @@ const typed: Readonly<Record<string, readonly string[] | { readonly not: string 
   down: { not: "it would end the shop" },
   pods: ["pods"],
   logs: { not: "lines are the programs' own" },
+  exec: { not: "what it shows is the command's own" },
   apply: ["apply -f SHOP/catalog.yaml"],
   delete: { not: "a line that names what it was given" },
   "rollout start": { not: "a line that names what it was given" },

@@ -9,6 +9,7 @@ import { claimBlock } from "../network/address-block.ts";
 import { waitUntil } from "../process/wait-until.ts";
 import { buildPod } from "../reconcile/pod-resource.ts";
 import { LocalPod, type PodPhase, type PodSettings } from "./local-pod.ts";
+import { localhostOf } from "./pod-entry.ts";
 import type { ContainerPlan, PodPlan } from "./pod-plan.ts";
 
 // Both programs write what they do into one file, so that its lines tell the order. The stand-in for `tulle agent`
@@ -245,6 +246,82 @@ test("a pod that cannot run starts nothing and leaves at once", async (t) => {
   assert.deepEqual(on.phases, ["gone"]);
   assert.equal(on.withdrawals, 0);
 });
+
+const gone = path.join(tmpdir(), "tulle-no-such-folder");
+const entries = [
+  { name: "no name", container: undefined, expected: /^app$/ },
+  { name: "the container's", container: "app", expected: /^app$/ },
+  { name: "the proxy's", container: "istio-proxy", expected: /^proxy$/ },
+  { name: "the proxy's, in short", container: "proxy", expected: /^proxy$/ },
+  { name: "nobody's", container: "db", expected: /^app-hash-1 has no container "db" It has: app, istio-proxy$/ },
+  {
+    name: "one of a pod that cannot run",
+    container: undefined,
+    plan: { problems: [{ message: "no command", suggestion: "add one" }] },
+    expected: /^app-hash-1 cannot run here: no command add one$/,
+  },
+  {
+    name: "one of a pod whose folder is gone",
+    container: undefined,
+    plan: { folder: gone },
+    expected: /^the folder of app in app-hash-1 is not there: .*tulle-no-such-folder $/,
+  },
+  {
+    name: "one whose variables are not there",
+    container: undefined,
+    changes: { variables: [{ prefix: "", from: { kind: "ConfigMap", name: "none", optional: false } }] } as const,
+    expected:
+      /^the environment of app in app-hash-1 is not there: there is no ConfigMap shop\/none, which envFrom needs $/,
+  },
+];
+for (const { name, container, changes, plan, expected } of entries) {
+  test(`a pod is entered by a container's name: ${name}`, async (t) => {
+    const { pod } = await setStage(t, changes, plan);
+    const answer = pod.entry(container);
+    if (!("entry" in answer)) return assert.match(`${answer.problem} ${answer.hint ?? ""}`, expected);
+    const { env } = answer.entry;
+    assert.match(env["HOST"] === pod.addresses.app ? "app" : env["INSTANCE_IP"] ? "proxy" : "", expected);
+    assert.equal(env["POD_NAME"], pod.name);
+  });
+}
+
+const localhosts = [
+  { name: "beside a sidecar", plan: {}, expected: { 3000: "app", 15000: "pod", 15020: "pod", 15021: "pod" } },
+  { name: "without a proxy", plan: { injection: "none" }, expected: { 3000: "app" } },
+  {
+    name: "of a gateway, whose port is published",
+    plan: {
+      injection: "gateway",
+      containers: [],
+      spec: {
+        containers: [
+          {
+            name: "istio-proxy",
+            ports: [
+              { containerPort: 8080, protocol: "TCP" },
+              { containerPort: 8443, protocol: "TCP" },
+            ],
+          },
+        ],
+      },
+    },
+    published: [
+      { hostPort: 8080, targetPort: 8080 },
+      { hostPort: 8444, targetPort: 8443 },
+    ],
+    expected: { 8443: "pod", 15000: "pod", 15020: "pod", 15021: "pod" },
+  },
+] as const;
+for (const { name, plan, expected, ...more } of localhosts) {
+  test(`localhost ${name}`, async (t) => {
+    const { pod } = await setStage(t, {}, plan);
+    const found = localhostOf(pod, "published" in more ? more.published : []).map(({ port, address }) => [
+      port,
+      address === pod.addresses.app ? "app" : address === pod.addresses.pod ? "pod" : address,
+    ]);
+    assert.deepEqual(Object.fromEntries(found), expected);
+  });
+}
 
 test("a pod that is told to leave while it starts ends what it has started", async (t) => {
   const on = await setStage(t);

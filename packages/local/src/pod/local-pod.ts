@@ -17,6 +17,7 @@ import path from "node:path";
 import type { ProcessEnd, ProcessSpec, RestartPolicy } from "../process/supervised-process.ts";
 import { appLaunch, isPartOfTulle } from "./environment.ts";
 import { hostAddress, nodeName } from "./node.ts";
+import { type EntryAnswer, entryOf, localhostOf } from "./pod-entry.ts";
 import { type ContainerPlan, type ContainerPort, podLabels, type PodPlan } from "./pod-plan.ts";
 import { Program, type ProgramOwner, type ProgramState, proxyContainer } from "./program.ts";
 import { type PodAddresses, sidecarSpec, terminationDrainMs, tokenFile, type SidecarSettings } from "./sidecar.ts";
@@ -176,6 +177,12 @@ export class LocalPod implements ProgramOwner {
 
   get #all(): readonly Program[] {
     return this.#proxy === undefined ? this.#programs : [this.#proxy, ...this.#programs];
+  }
+
+  /** What a command needs to run as the container does. */
+  entry(container: string | undefined): EntryAnswer {
+    const localhost = localhostOf(this, this.#settings.publishedPorts);
+    return entryOf({ name: this.name, plan: this.plan, programs: this.#all, localhost }, container);
   }
 
   start(): void {
