@@ -31,6 +31,8 @@ export type {
   ResourceOf,
   Retries,
   Rollout,
+  ServiceEntry,
+  WorkloadEntry,
   RolloutAnalysis,
   RolloutFreeze,
   RolloutMetric,
@@ -144,7 +146,7 @@ export {
   serviceHost,
 } from "./rules/resolve-host.ts";
 export type { PortProtocol } from "./rules/port-protocol.ts";
-export { isHttp, passesConnections, portProtocol } from "./rules/port-protocol.ts";
+export { entryProtocol, isHttp, passesConnections, portProtocol } from "./rules/port-protocol.ts";
 export { nearestName } from "./findings/nearest-name.ts";
 export type { AnalyzeOptions } from "./analyzers/analyzer.ts";
 export { analyze, analyzers } from "./analyzers/analyze.ts";
@@ -155,4 +157,5 @@ export type { ProxyConfig } from "./rules/proxy-config.ts";
 export { readProxyConfig } from "./rules/proxy-config.ts";
 export type { Injection, InjectionInput } from "./rules/decide-injection.ts";
 export { decideInjection } from "./rules/decide-injection.ts";
+export { allocatesAddresses } from "./rules/allocated-addresses.ts";
 export { mergesMetrics, metricsAnnotations, type MetricsAnnotations } from "./rules/metrics-annotations.ts";

@@ -100,6 +100,21 @@ const columns: Columns = {
     { title: "ISSUER", value: ({ spec }) => spec.provider.issuer },
     { title: "CLIENT", isWide: true, value: ({ spec }) => spec.clientID },
   ],
+  ServiceEntry: [
+    { title: "HOSTS", value: ({ spec }) => join(spec.hosts) },
+    { title: "LOCATION", value: ({ spec }) => spec.location ?? "MESH_EXTERNAL" },
+    { title: "RESOLUTION", value: ({ spec }) => spec.resolution ?? "NONE" },
+    {
+      title: "PORTS",
+      isWide: true,
+      value: ({ spec }) => join((spec.ports ?? []).map(({ number, protocol = "" }) => `${number}/${protocol}`)),
+    },
+  ],
+  WorkloadEntry: [
+    { title: "ADDRESS", value: ({ spec }) => spec.address ?? "<none>" },
+    { title: "LABELS", isWide: true, value: ({ metadata, spec }) => labels({ ...spec.labels, ...metadata.labels }) },
+  ],
+  WorkloadGroup: [],
   Rollout: [
     { title: "PHASE", value: (rollout) => stateOf(rollout)?.phase ?? "<unknown>" },
     { title: "WEIGHT", value: (rollout) => `${stateOf(rollout)?.weight ?? 0} %` },

@@ -8,11 +8,19 @@ import { renderFinding } from "../findings/render-finding.ts";
 import { shop } from "../testing/analyzed-mesh.ts";
 import { routingCases } from "../testing/routing-cases.ts";
 import { rolloutCases } from "../testing/rollout-cases.ts";
+import { serviceEntryCases } from "../testing/service-entry-cases.ts";
 import { telemetryCases } from "../testing/telemetry-cases.ts";
 import { workloadCases } from "../testing/workload-cases.ts";
 import { securityCases } from "../testing/security-cases.ts";
 
-const cases = [...routingCases, ...workloadCases, ...securityCases, ...telemetryCases, ...rolloutCases];
+const cases = [
+  ...routingCases,
+  ...serviceEntryCases,
+  ...workloadCases,
+  ...securityCases,
+  ...telemetryCases,
+  ...rolloutCases,
+];
 
 for (const { name, input, options, expected } of cases) {
   test(`analyze: ${name}`, () => {

@@ -28,6 +28,7 @@ import { policyWorkloads } from "./policy-workloads.ts";
 import { policyNamespaces } from "./policy-namespaces.ts";
 import { portNames } from "./port-names.ts";
 import { rollouts } from "./rollouts.ts";
+import { serviceEntries } from "./service-entries.ts";
 import { subsetWorkloads } from "./subset-workloads.ts";
 import { telemetries } from "./telemetries.ts";
 import { tokenConditions } from "./token-conditions.ts";
@@ -44,6 +45,7 @@ export const analyzers: readonly Analyzer[] = [
   gatewayReferences,
   destinations,
   destinationRuleHosts,
+  serviceEntries,
   subsetWorkloads,
   destinationRuleTls,
   gatewayWorkloads,

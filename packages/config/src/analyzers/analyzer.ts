@@ -5,8 +5,9 @@ import { decideInjection, type Injection } from "../rules/decide-injection.ts";
 import type { FindingCode, Severity } from "../findings/finding.ts";
 import type { Kind } from "../kinds/kinds.ts";
 import { isBehind, selects } from "../rules/label-selector.ts";
+import { oldestFirst } from "../rules/oldest-first.ts";
 import { resolveHost, serviceHost } from "../rules/resolve-host.ts";
-import type { DestinationRule, Gateway, MeshResource, ResourceOf, Service } from "../kinds/resource.ts";
+import type { DestinationRule, Gateway, MeshResource, ResourceOf, Service, ServiceEntry } from "../kinds/resource.ts";
 import type { Path } from "../findings/places.ts";
 
 export interface AnalyzeOptions {
@@ -51,6 +52,8 @@ export interface Workload {
 export class AnalyzedMesh {
   readonly options: AnalyzeOptions;
   readonly servicesByHost: ReadonlyMap<string, Service>;
+  /** By each of their hosts; the oldest of several. */
+  readonly entriesByHost: ReadonlyMap<string, ServiceEntry>;
   /** By `<namespace>/<name>`. */
   readonly gateways: ReadonlyMap<string, Gateway>;
   readonly destinationRulesByHost: ReadonlyMap<string, readonly DestinationRule[]>;
@@ -66,6 +69,11 @@ export class AnalyzedMesh {
     this.#byKind = Map.groupBy([...accepted, ...this.#drafts], ({ kind }) => kind);
     this.servicesByHost = new Map(
       this.list("Service").map((service) => [serviceHost(service.metadata.name, service.metadata.namespace), service]),
+    );
+    this.entriesByHost = new Map(
+      oldestFirst(this.list("ServiceEntry"))
+        .toReversed()
+        .flatMap((entry) => entry.spec.hosts.map((host) => [host.toLowerCase().replace(/\.$/, ""), entry])),
     );
     this.gateways = new Map(
       this.list("Gateway").map((gateway) => [`${gateway.metadata.namespace}/${gateway.metadata.name}`, gateway]),
@@ -100,7 +108,7 @@ export class AnalyzedMesh {
 
   /** The full name of `host` as a resource of `namespace` writes it. */
   resolve(host: string, namespace: string): string {
-    return resolveHost(host, namespace, (name) => this.servicesByHost.has(name));
+    return resolveHost(host, namespace, (name) => this.servicesByHost.has(name) || this.entriesByHost.has(name));
   }
 
   /** Istio lets a Gateway choose pods of every namespace. */

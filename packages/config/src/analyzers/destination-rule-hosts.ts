@@ -12,7 +12,8 @@ export const destinationRuleHosts: Analyzer = {
     for (const resource of mesh.list("DestinationRule")) {
       const { host } = resource.spec;
       const { namespace } = resource.metadata;
-      if (host.includes("*") || mesh.servicesByHost.has(mesh.resolve(host, namespace))) continue;
+      const name = mesh.resolve(host, namespace);
+      if (host.includes("*") || mesh.servicesByHost.has(name) || mesh.entriesByHost.has(name)) continue;
       yield {
         code: "IST0101",
         severity: "warning",

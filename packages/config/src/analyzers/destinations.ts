@@ -6,7 +6,7 @@ import { exportedTo, exportsOverlap } from "../rules/export-to.ts";
 import { meshConfigOf } from "../mesh-config/mesh-config.ts";
 import { nearestName } from "../findings/nearest-name.ts";
 import { serviceHost } from "../rules/resolve-host.ts";
-import type { Destination, DestinationRule, Service, VirtualService } from "../kinds/resource.ts";
+import type { Destination, DestinationRule, Service, ServiceEntry, VirtualService } from "../kinds/resource.ts";
 import type { Path } from "../findings/places.ts";
 import type { AnalyzedMesh, Analyzer, Discovery } from "./analyzer.ts";
 
@@ -17,10 +17,10 @@ export const destinations: Analyzer = {
     for (const resource of mesh.list("VirtualService")) {
       for (const { destination, path } of destinationsOf(resource)) {
         const host = mesh.resolve(destination.host, resource.metadata.namespace);
-        const service = mesh.servicesByHost.get(host);
-        if (service === undefined) yield hostNotFound(mesh, resource, destination, path);
-        else if (!mesh.isDraft(service)) yield* checkPort(resource, service, destination, path);
-        if (destination.subset !== undefined && service !== undefined) {
+        const target = mesh.servicesByHost.get(host) ?? mesh.entriesByHost.get(host);
+        if (target === undefined) yield hostNotFound(mesh, resource, destination, path);
+        else if (!mesh.isDraft(target)) yield* checkPort(resource, target, destination, path);
+        if (destination.subset !== undefined && target !== undefined) {
           yield* checkSubset(mesh, resource, host, destination.subset, path);
         }
       }
@@ -70,31 +70,37 @@ export function suggestHost(mesh: AnalyzedMesh, host: string, namespace: string)
     : `Add a Service "${host}" to the namespace "${namespace}", or write the full name of a service elsewhere.`;
 }
 
+function portsOf(target: Service | ServiceEntry): readonly number[] {
+  return target.kind === "Service"
+    ? target.spec.ports.map(({ port }) => port)
+    : (target.spec.ports ?? []).map(({ number }) => number);
+}
+
 function* checkPort(
   resource: VirtualService,
-  service: Service,
+  target: Service | ServiceEntry,
   destination: Destination,
   path: Path,
 ): Generator<Discovery> {
-  const { ports } = service.spec;
+  const ports = portsOf(target);
   const wanted = destination.port?.number;
-  const list = ports.map(({ port }) => port).join(", ");
+  const list = ports.join(", ");
   if (wanted === undefined) {
     if (ports.length < 2) return;
     yield {
       code: "IST0112",
       resource,
       path: [...path, "host"],
-      message: `the Service "${service.metadata.name}" has several ports (${list}), and the destination names none`,
+      message: `the ${target.kind} "${target.metadata.name}" has several ports (${list}), and the destination names none`,
       suggestion: "Add port.number to the destination.",
     };
-  } else if (ports.every(({ port }) => port !== wanted)) {
+  } else if (!ports.includes(wanted)) {
     yield {
       code: "IST0101",
       resource,
       path: [...path, "port", "number"],
       message: `port ${wanted} of host "${destination.host}" not found`,
-      suggestion: ports.length === 0 ? "The Service has no ports." : `Ports of the Service: ${list}.`,
+      suggestion: ports.length === 0 ? `The ${target.kind} has no ports.` : `Ports of the ${target.kind}: ${list}.`,
     };
   }
 }

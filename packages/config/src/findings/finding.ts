@@ -42,6 +42,7 @@ export const findingCodes = {
   IST0131: { name: "VirtualServiceIneffectiveMatch", severity: "info" },
   IST0132: { name: "VirtualServiceHostNotFoundInGateway", severity: "warning" },
   IST0133: { name: "SchemaWarning", severity: "warning" },
+  IST0134: { name: "ServiceEntryAddressesRequired", severity: "warning" },
   IST0138: { name: "GatewayDuplicateCertificate", severity: "warning" },
   IST0144: { name: "InvalidApplicationUID", severity: "warning" },
   IST0145: { name: "ConflictingGateways", severity: "error" },
@@ -68,6 +69,7 @@ export const findingCodes = {
   TUL0013: { name: "VolumeNotMounted", severity: "warning" },
   TUL0014: { name: "OverlappingRollouts", severity: "error" },
   TUL0015: { name: "RolloutCannotGoOn", severity: "error" },
+  TUL0016: { name: "HostTaken", severity: "warning" },
 } as const satisfies Record<string, { readonly name: string; readonly severity: Severity }>;
 
 /** Pages that say more of a code than one finding can. */

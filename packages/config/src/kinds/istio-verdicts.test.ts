@@ -18,6 +18,9 @@ const groups: Readonly<Record<string, string>> = {
   Gateway: "networking.istio.io/v1",
   VirtualService: "networking.istio.io/v1",
   DestinationRule: "networking.istio.io/v1",
+  ServiceEntry: "networking.istio.io/v1",
+  WorkloadEntry: "networking.istio.io/v1",
+  WorkloadGroup: "networking.istio.io/v1",
   AuthorizationPolicy: "security.istio.io/v1",
   RequestAuthentication: "security.istio.io/v1",
   PeerAuthentication: "security.istio.io/v1",
@@ -89,7 +92,56 @@ const override = of("Telemetry", (text) => `{ metrics: [{ overrides: [{ ${text} 
 const tagOverride = of("Telemetry", (text) => `{ metrics: [{ overrides: [{ tagOverrides: { ${text} } }] }] }`);
 const accessLogging = of("Telemetry", (text) => `{ accessLogging: [{ ${text} }] }`);
 
+const entry = of("ServiceEntry", (text) => `{ hosts: [a.b], ${text} }`);
+const entryHosts = of(
+  "ServiceEntry",
+  (text) => `{ hosts: [${text}], resolution: STATIC, ports: [{ number: 80, name: a, protocol: HTTP }] }`,
+);
+const entryPorts = of("ServiceEntry", (text) => `{ hosts: [a.b], resolution: DNS, ports: [${text}] }`);
+const endpoints = of(
+  "ServiceEntry",
+  (text) =>
+    `{ hosts: [a.b], resolution: STATIC, ports: [{ number: 80, name: a, protocol: HTTP }], endpoints: [${text}] }`,
+);
+const workload = of("WorkloadEntry", (text) => `{ ${text} }`);
+const group = of("WorkloadGroup", (text) => `{ ${text} }`);
+
 const accepted: readonly Case[] = [
+  ...entry(
+    "location: MESH_EXTERNAL",
+    "resolution: NONE, addresses: [10.0.0.0/8]",
+    "resolution: NONE, workloadSelector: { labels: { a: b } }",
+    "resolution: STATIC, addresses: [10.0.0.0/8, 10.0.0.1, '::1', 'fd00::/8']",
+    "resolution: STATIC",
+    "resolution: STATIC, workloadSelector: {}",
+    "resolution: STATIC, workloadSelector: { labels: { a: b } }",
+    "resolution: DNS, endpoints: [{ address: c.d }, { address: 10.0.0.1 }]",
+    "resolution: DNS_ROUND_ROBIN, endpoints: [{ address: c.d }]",
+    "exportTo: ['~']",
+    "exportTo: [a, '.']",
+  ),
+  ...entryHosts("a", "'*.a.b'", "'*-c.a.b'", "a.b, c.d", "A.b"),
+  ...entryPorts(
+    "{ number: 80, name: a }",
+    "{ number: 80, name: a, protocol: '' }",
+    "{ number: 80, name: a, protocol: http }",
+    "{ number: 80, name: a, protocol: GRPC-Web }",
+    "{ number: 80, name: a, protocol: Mongo, targetPort: 90 }",
+  ),
+  ...endpoints(
+    "{ address: 10.0.0.1 }",
+    "{ address: '::1', ports: { a: 90 }, weight: 4294967295, locality: a/b/c, serviceAccount: x, labels: { a: b } }",
+    "{ network: n }",
+    "{ address: 'unix:///a' }",
+  ),
+  ...workload("address: 10.0.0.1", "address: a.b", "network: n", "address: 10.0.0.1, ports: { any: 1 }"),
+  ...group(
+    "template: {}",
+    "template: { serviceAccount: a, ports: { http: 80 } }, metadata: { labels: { a: b } }",
+    "template: {}, probe: { httpGet: { port: 80, path: /a, scheme: HTTPS } }",
+    "template: {}, probe: { tcpSocket: { port: 80 }, periodSeconds: 0 }",
+    "template: {}, probe: { exec: { command: [a] } }",
+  ),
   ...hosts("'*'", "a.b", "'*.b'", "10.0.0.1", "ns/a.b", "'*/a.b'", "./a.b", "'*/*'"),
   ...https(
     "mode: SIMPLE, credentialName: a",
@@ -206,6 +258,64 @@ const accepted: readonly Case[] = [
 ];
 
 const refused: readonly Case[] = [
+  { kind: "ServiceEntry", spec: "{ hosts: [] }" },
+  ...entry(
+    "resolution: NONE, endpoints: [{ address: 10.0.0.1 }]",
+    "endpoints: [{ address: 10.0.0.1 }]",
+    "resolution: SOMEHOW",
+    "location: MESH_SOMEWHERE",
+    "resolution: DNS, addresses: [10.0.0.0/8]",
+    "resolution: STATIC, addresses: [10.0.0.0/33]",
+    "resolution: STATIC, addresses: [a.b]",
+    "resolution: STATIC, workloadSelector: { labels: { a: b } }, endpoints: [{ address: 10.0.0.1 }]",
+    "resolution: STATIC, workloadSelector: { labels: { a: '*' } }",
+    "resolution: DNS_ROUND_ROBIN, endpoints: [{ address: c.d }, { address: d.e }]",
+    "resolution: DNS, endpoints: [{ address: 'a b' }]",
+    "exportTo: [a, a]",
+    "exportTo: ['*', a]",
+    "exportTo: ['A b']",
+  ),
+  ...entryHosts("'*'", "a_b.c", "'a.*'", "''"),
+  { kind: "ServiceEntry", spec: "{ hosts: ['*.a.b'], resolution: DNS }" },
+  {
+    kind: "ServiceEntry",
+    spec: "{ hosts: [a.b, c.d], resolution: STATIC, ports: [{ number: 80, name: a, protocol: TCP }] }",
+  },
+  { kind: "ServiceEntry", spec: "{ hosts: [a.b, c.d], resolution: STATIC, ports: [{ number: 80, name: a }] }" },
+  ...entryPorts(
+    "{ number: 0, name: a }",
+    "{ number: 65536, name: a }",
+    "{ number: 80 }",
+    "{ number: 80, name: 'A b' }",
+    "{ number: 80, name: a, protocol: HTTP3 }",
+    "{ number: 80, name: a, targetPort: 70000 }",
+    "{ number: 80, name: a }, { number: 81, name: a }",
+    "{ number: 80, name: a }, { number: 80, name: b }",
+  ),
+  ...endpoints(
+    "{}",
+    "{ address: a.b }",
+    "{ address: 10.0.0.1, ports: { b: 90 } }",
+    "{ address: 10.0.0.1, ports: { a: 0 } }",
+    "{ address: 10.0.0.1, labels: { 'a b': c } }",
+    "{ address: 10.0.0.1, weight: -1 }",
+  ),
+  ...workload(
+    "",
+    "address: 'a b'",
+    "address: 10.0.0.1, ports: { 'A b': 1 }",
+    "address: 10.0.0.1, labels: { a: 'b c' }",
+  ),
+  ...group(
+    "",
+    "template: {}, metadata: { labels: { a: 'b c' } }",
+    "template: {}, probe: {}",
+    "template: {}, probe: { tcpSocket: { port: 0 } }",
+    "template: {}, probe: { httpGet: { port: 80, scheme: FTP } }",
+    "template: {}, probe: { httpGet: { port: 80, httpHeaders: [{ name: 'a b' }] } }",
+    "template: {}, probe: { exec: { command: [] } }",
+    "template: {}, probe: { tcpSocket: { port: 80 }, periodSeconds: -1 }",
+  ),
   ...hosts("", "a", "ns/a", "'~/a.b'", "'a b/a.b'", "'*-a.b'", "a_b.c", "300.1.1.1", "'::1'", "'a.*'", "a/b/c.d"),
   ...https(
     "mode: SIMPLE",

@@ -17,8 +17,11 @@ import { rollout } from "./rollout.ts";
 import { secret } from "./secret.ts";
 import { service } from "./service.ts";
 import { serviceAccount } from "./service-account.ts";
+import { serviceEntry } from "./service-entry.ts";
 import { telemetry } from "./telemetry.ts";
 import { virtualService } from "./virtual-service.ts";
+import { workloadEntry } from "./workload-entry.ts";
+import { workloadGroup } from "./workload-group.ts";
 
 /**
  * In the order in which they are applied, so that nothing refers to what is not there yet: traffic to a subset, for
@@ -38,6 +41,9 @@ export const kindDefinitions = {
   Deployment: deployment,
   Pod: pod,
   EndpointSlice: endpointSlice,
+  WorkloadGroup: workloadGroup,
+  WorkloadEntry: workloadEntry,
+  ServiceEntry: serviceEntry,
   DestinationRule: destinationRule,
   Gateway: gateway,
   BrowserLogin: browserLogin,

@@ -39,6 +39,8 @@ export type ConfigMap = ResourceOf<"ConfigMap">;
 export type Telemetry = ResourceOf<"Telemetry">;
 export type BrowserLogin = ResourceOf<"BrowserLogin">;
 export type Rollout = ResourceOf<"Rollout">;
+export type ServiceEntry = ResourceOf<"ServiceEntry">;
+export type WorkloadEntry = ResourceOf<"WorkloadEntry">;
 
 export type GatewayServer = Gateway["spec"]["servers"][number];
 export type HttpRoute = NonNullable<VirtualService["spec"]["http"]>[number];

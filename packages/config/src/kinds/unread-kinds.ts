@@ -16,7 +16,6 @@ export const unreadKinds: Readonly<Record<string, UnreadKind>> = {
     otherwise: "what it refuses or limits passes",
   },
   ProxyConfig: { description: "Settings of proxies." },
-  ServiceEntry: { description: "Hosts outside the mesh as if they were Services." },
   Sidecar: {
     description: "What a workload's sidecar reaches and takes.",
     otherwise: "workloads reach every Service, and hosts outside as the mesh's configuration says",
@@ -29,8 +28,6 @@ export const unreadKinds: Readonly<Record<string, UnreadKind>> = {
     description: "Programs (Wasm) on the way of requests.",
     otherwise: "what it refuses or limits passes",
   },
-  WorkloadEntry: { description: "Workloads that are no pods." },
-  WorkloadGroup: { description: "Templates of WorkloadEntries." },
 };
 
 /** API groups whose kinds these are; others have kinds of the same names. */

@@ -60,9 +60,9 @@ spec: { clusterIP: "*", clusterIPs: [None, 10.0.0.1, "::1", ""] }
   },
   {
     name: "a kind that comes later",
-    input: "apiVersion: networking.istio.io/v1\nkind: ServiceEntry\nmetadata: { name: a }\n",
+    input: "apiVersion: networking.istio.io/v1\nkind: ProxyConfig\nmetadata: { name: a }\n",
     findings: [
-      "Warning [TUL0001] (ServiceEntry default/a m.yaml:2:1) ServiceEntry is not implemented yet and has no effect",
+      "Warning [TUL0001] (ProxyConfig default/a m.yaml:2:1) ProxyConfig is not implemented yet and has no effect",
     ],
   },
   {

@@ -68,3 +68,10 @@ export function isHttp(protocol: PortProtocol): boolean {
 export function passesConnections(protocol: PortProtocol): boolean {
   return protocol !== "udp" && (protocol === "auto" || !isHttp(protocol));
 }
+
+/** What `protocol` of a ServiceEntry's port says, in any case; empty stands for `auto`, undefined is none. */
+export function entryProtocol(text: string): PortProtocol | undefined {
+  if (text === "") return "auto";
+  const name = text.toLowerCase();
+  return namedProtocols.find((protocol) => protocol === name);
+}

@@ -24,12 +24,14 @@ export function meshEndpoint(
   endpoints: Pick<EndpointSnapshot, "byServicePort">,
 ): SocketEndpoint | "none" | undefined {
   const host = url.hostname.toLowerCase().replace(/\.$/, "");
-  const service = services.find(({ hostname, name, namespace }) =>
-    [hostname, `${name}.${namespace}`, `${name}.${namespace}.svc`].includes(host),
+  // What a ServiceEntry names has an address outside, too.
+  const service = services.find(
+    ({ hostname, name, namespace, entry }) =>
+      entry === undefined && [hostname, `${name}.${namespace}`, `${name}.${namespace}.svc`].includes(host),
   );
   if (service === undefined) return undefined;
   const port = url.port === "" ? (url.protocol === "https:" ? 443 : 80) : Number(url.port);
-  const endpoint = endpoints.byServicePort.get(servicePortKey(service.hostname, port))?.[0];
+  const endpoint = endpoints.byServicePort.get(servicePortKey(service, port))?.[0];
   if (endpoint === undefined) return "none";
   const { address, port: endpointPort, tlsMode, workload } = endpoint;
   if (tlsMode === undefined) return { address, port: endpointPort, ...(workload === "" ? {} : { ofPod: true }) };

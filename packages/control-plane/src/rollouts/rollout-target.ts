@@ -1,7 +1,7 @@
 // What a roll-out is about in the mesh as it is: whether its weights can be laid, which version has pods that are
 // ready, and whose requests are counted for which.
 import { resolveHost, type RolloutSpec, selects } from "@tulle/config";
-import { tlsModeLabel, workloadName } from "../snapshot/build-endpoints.ts";
+import { workloadName } from "../snapshot/build-endpoints.ts";
 import {
   overlayProblem,
   type OverlaidParts,
@@ -10,6 +10,7 @@ import {
   versionLabels,
 } from "../snapshot/rollout-overlay.ts";
 import { type EndpointSnapshot, type MeshService, servicePortKey } from "../snapshot/mesh-snapshot.ts";
+import { tlsModeLabel } from "../snapshot/workload-mutual-tls.ts";
 import type { ResourceReader } from "../snapshot/resource-reader.ts";
 import type { MeasuredPod } from "./rollout-evidence.ts";
 import type { RolloutState } from "./rollout-machine.ts";
@@ -59,7 +60,7 @@ export function readyVersions(
 ): ReadonlySet<Version> {
   const service = parts.services.find(({ hostname }) => hostname === host);
   const all = (service?.ports ?? []).flatMap(
-    ({ number }) => endpoints.byServicePort.get(servicePortKey(host, number)) ?? [],
+    ({ number }) => endpoints.byServicePort.get(servicePortKey(service!, number)) ?? [],
   );
   return new Set(
     (["stable", "canary"] as const).filter((version) => {

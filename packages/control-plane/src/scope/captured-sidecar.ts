@@ -40,7 +40,11 @@ export function capturedOutbound(routes: Omit<SidecarRoutes, "captured">): Captu
       const virtualService = rules.find(service.hostname);
       for (const address of addresses) {
         const key = withPort(address, port.number);
-        if (connections.has(key)) continue;
+        const known = connections.get(key);
+        if (known !== undefined) {
+          if (isNamedBySni(service, port)) connections.set(key, withServerName(known, service, port, refused));
+          continue;
+        }
         connections.set(key, {
           address,
           port: port.number,
@@ -55,6 +59,23 @@ export function capturedOutbound(routes: Omit<SidecarRoutes, "captured">): Captu
     httpPorts: [...httpPorts].sort((a, b) => a - b),
     connections: [...connections.values()],
   };
+}
+
+/** Hosts of ServiceEntries may share an address: TLS says which one is meant. */
+function isNamedBySni({ entry, hostname }: MeshService, { protocol }: MeshPort): boolean {
+  return entry !== undefined && (protocol === "https" || protocol === "tls") && hostname !== "*";
+}
+
+function withServerName(
+  known: CapturedConnections,
+  { hostname }: MeshService,
+  port: MeshPort,
+  refused: ReadonlySet<string>,
+): CapturedConnections {
+  const { byServerName = [] } = known;
+  if (byServerName.some(({ serverNames }) => serverNames.includes(hostname))) return known;
+  const destinations = reachable([{ cluster: connectionClusterName(hostname, port), weight: 1 }], refused);
+  return { ...known, byServerName: [...byServerName, { serverNames: [hostname], destinations }] };
 }
 
 /** By the server names of the VirtualService's `tls` routes; else by its `tcp` routes, else to the Service itself. */

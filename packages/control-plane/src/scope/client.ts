@@ -39,10 +39,29 @@ function clientSelectors({ destinationRules, virtualServices }: MeshSnapshot): R
 
 export function seenBy(snapshot: MeshSnapshot, client: Client): SeenMesh {
   return {
-    services: exportedOnes(snapshot.services, client),
+    services: oneOfEachHost(exportedOnes(snapshot.services, client)),
     virtualServices: exportedOnes(snapshot.virtualServices, client).map((each) => routesFor(each, client)),
     destinationRules: rulesFor(snapshot.destinationRules, client),
   };
+}
+
+/**
+ * Several namespaces may have a ServiceEntry for one host. The one that fewest see is meant, which is nearest to the
+ * client; of equal ones the oldest. A Service keeps its host (Istio: DefaultSidecarScopeForNamespace).
+ */
+function oneOfEachHost(services: readonly MeshService[]): readonly MeshService[] {
+  const chosen = new Map<string, MeshService>();
+  for (const service of services) {
+    const other = chosen.get(service.hostname);
+    if (other === undefined || distance(service) < distance(other)) chosen.set(service.hostname, service);
+  }
+  return chosen.size === services.length ? services : services.filter((each) => chosen.get(each.hostname) === each);
+}
+
+function distance({ entry, exportedTo }: MeshService): number {
+  if (entry === undefined) return 0;
+  if (exportedTo === undefined) return 3;
+  return exportedTo.length === 1 ? 1 : 2;
 }
 
 function exportedOnes<T extends MeshService | MeshVirtualService>(

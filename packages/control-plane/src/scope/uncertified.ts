@@ -48,7 +48,7 @@ export function refusedClusters(
         .filter((subset) => {
           const reach = reachWithoutCertificate(service, port, subset);
           if (reach !== "plain-text") return reach === "none";
-          return encryptedOnly.has(servicePortKey(service.hostname, port.number));
+          return encryptedOnly.has(servicePortKey(service, port.number));
         })
         .flatMap((subset) => [
           outboundClusterName(service.hostname, port.number, subset?.name),

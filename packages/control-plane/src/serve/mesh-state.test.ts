@@ -97,3 +97,34 @@ for (const { name, trustDomain, change, expected } of cases) {
     if (expected !== undefined) assert.deepEqual(mesh.snapshot.services[0]?.identities, expected.identities);
   });
 }
+
+test("mesh state: the state of a pod that a ServiceEntry chooses makes it an endpoint", async () => {
+  const store = new MemoryStore();
+  const apply = (...documents: readonly string[]) =>
+    store.applyAll(loadText(documents.join("\n---\n"), "mesh.yaml").resources);
+  await apply(
+    pod("one", "catalog"),
+    "{ apiVersion: networking.istio.io/v1, kind: ServiceEntry, metadata: { name: legacy, namespace: shop }, spec: { hosts: [legacy.test], resolution: STATIC, ports: [{ number: 80, name: http, protocol: HTTP }], workloadSelector: { labels: { app: catalog } } } }",
+  );
+  const clock = new ManualClock();
+  const mesh = new MeshState({
+    store,
+    reader: new AcceptedResources(store),
+    clock,
+    debounce: { quietMs: 0, maxMs: 0 },
+    metrics: controlPlaneMetrics(new MetricRegistry(), "test"),
+    trustDomain: "cluster.local",
+  });
+  const addresses = (): readonly string[] =>
+    (mesh.endpoints.byServicePort.get("shop/legacy.test:80") ?? []).map(({ address }) => address);
+  assert.deepEqual(mesh.snapshot.services[0]?.identities, [catalog]);
+  assert.deepEqual(addresses(), []);
+  const state = (isReady: string): string =>
+    `, status: { podIP: 127.0.0.7, conditions: [{ type: Ready, status: "${isReady}" }] }`;
+  for (const isReady of ["True", "False"]) {
+    await apply(pod("one", "catalog", state(isReady)));
+    clock.pass(0);
+    assert.deepEqual(addresses(), isReady === "True" ? ["127.0.0.7"] : []);
+  }
+  mesh.close();
+});

@@ -6,7 +6,7 @@ import { type Kind, kindDefinitions, type MeshResource, type Store, type StoreCh
 import { buildEndpoints } from "../snapshot/build-endpoints.ts";
 import { buildSnapshot } from "../snapshot/build-snapshot.ts";
 import type { ResourceReader } from "../snapshot/resource-reader.ts";
-import type { EndpointSnapshot, MeshSnapshot, TlsVersion } from "../snapshot/mesh-snapshot.ts";
+import type { EndpointSnapshot, MeshService, MeshSnapshot, TlsVersion } from "../snapshot/mesh-snapshot.ts";
 import { sameWorkloads, serviceWorkloads, type ServiceWorkloads } from "../snapshot/service-workloads.ts";
 import type { LoginProviders } from "../login-providers/login-providers.ts";
 import type { JwksKeys } from "../jwks/jwks-keys.ts";
@@ -122,7 +122,8 @@ export class MeshState {
   }
 
   #changed(changes: readonly StoreChange[]): void {
-    const touching = changes.filter((change) => matters(change) && affects(change) !== "nothing");
+    const asksPods = this.#snapshot.services.some(choosesPods);
+    const touching = changes.filter((change) => matters(change, asksPods) && affects(change) !== "nothing");
     const touched = new Set(touching.map(affects));
     const [routing, endpoints, secrets] = [touched.has("routing"), touched.has("endpoints"), touched.has("secrets")];
     if (!routing && !endpoints && !secrets) return;
@@ -189,10 +190,22 @@ function affects({ resource }: StoreChange): (typeof kindDefinitions)[Kind]["aff
   return kindDefinitions[resource.kind].affects;
 }
 
-/** A pod's status says nothing to the mesh: its endpoints do. */
-function matters({ type, resource, previous }: StoreChange): boolean {
+/** Itself, and not by the EndpointSlices of a Service. */
+function choosesPods({ entry, selector }: MeshService): boolean {
+  return entry !== undefined && Object.keys(selector).length > 0;
+}
+
+/** A pod's status says nothing to the mesh, where its endpoints do. */
+function matters({ type, resource, previous }: StoreChange, asksPods: boolean): boolean {
   if (resource.kind !== "Pod" || type !== "modified" || previous === undefined) return true;
-  return JSON.stringify(identity(resource)) !== JSON.stringify(identity(previous));
+  const seen = (pod: MeshResource): string => JSON.stringify([identity(pod), asksPods ? readiness(pod) : ""]);
+  return seen(resource) !== seen(previous);
+}
+
+function readiness(resource: MeshResource): unknown {
+  if (resource.kind !== "Pod") return undefined;
+  const { podIP, conditions = [] } = resource.status ?? {};
+  return [podIP, conditions.find(({ type }) => type === "Ready")?.status];
 }
 
 function identity(resource: MeshResource): unknown {

@@ -79,7 +79,7 @@ function isSame(one: ResourceKey, other: ResourceKey): boolean {
 function sources(type: ResourceTypeName, resource: string, view: ProxyView): readonly ResourceKey[] {
   if (type === "CDS" || type === "EDS") {
     const service = view.clusters.value.services.find(({ hostname }) => resource.endsWith(`|${hostname}`));
-    return service === undefined ? [] : [named("Service", service), ...ruleOf(service)];
+    return service === undefined ? [] : [serviceKey(service), ...ruleOf(service)];
   }
   const policies = (view.own.value.security?.policies ?? []).map((policy) => named("AuthorizationPolicy", policy));
   if (view.type === "sidecar")
@@ -100,6 +100,11 @@ function sources(type: ResourceTypeName, resource: string, view: ProxyView): rea
 
 function virtualServiceKey(virtualService: MeshVirtualService): ResourceKey {
   return named("VirtualService", virtualService);
+}
+
+function serviceKey(service: ScopedService): ResourceKey {
+  const { namespace, entry } = service;
+  return entry === undefined ? named("Service", service) : named("ServiceEntry", { namespace, name: entry.resource });
 }
 
 function ruleOf({ rule }: ScopedService): readonly ResourceKey[] {

@@ -5,7 +5,7 @@ import { NameTableSchema } from "@tulle/xds/istio/networking/nds/v1/nds_pb";
 import { Keyed } from "../scope/keyed.ts";
 import type { ClustersSection, OwnSection, ProxyView, RoutesSection } from "../scope/proxy-view.ts";
 import type { EndpointSnapshot } from "../snapshot/mesh-snapshot.ts";
-import type { OutboundCluster } from "../translate/outbound-clusters.ts";
+import { hasSentEndpoints, type OutboundCluster } from "../translate/outbound-clusters.ts";
 import { endpointsOf, type EndpointsSection, translateEndpoints } from "../translate/translate-endpoints.ts";
 import {
   byName,
@@ -51,7 +51,7 @@ class MapsOfEndpoints {
 
 export class TranslationCache {
   readonly #clusterId: string;
-  readonly #clusters = new KeyedCache<ClustersSection, SharedClusters>(translateClusters);
+  readonly #clusters: KeyedCache<ClustersSection, SharedClusters>;
   readonly #routes = new KeyedCache<RoutesSection, readonly EncodedResource[]>(translateRoutes);
   readonly #own = new KeyedCache<OwnSection, OwnResources>(translateOwn);
   /** The newest of each cluster, by its slot: an endpoint comes or goes, and what was there is not needed again. */
@@ -61,6 +61,7 @@ export class TranslationCache {
 
   constructor(clusterId: string) {
     this.#clusterId = clusterId;
+    this.#clusters = new KeyedCache((section) => translateClusters(section, clusterId));
   }
 
   clusters(section: Keyed<ClustersSection>): readonly EncodedResource[] {
@@ -78,7 +79,10 @@ export class TranslationCache {
   /** The endpoints of all clusters of a section. */
   endpoints(section: Keyed<ClustersSection>, snapshot: EndpointSnapshot): ResourceMap {
     return this.#endpointMaps.get(section, snapshot, () =>
-      this.#clusters.get(section).outbound.map((cluster) => this.#encode(cluster, snapshot)),
+      this.#clusters
+        .get(section)
+        .outbound.filter(hasSentEndpoints)
+        .map((cluster) => this.#encode(cluster, snapshot)),
     );
   }
 
@@ -125,7 +129,11 @@ export class TranslationCache {
   }
 }
 
-/** Two namespaces can have different rules, and so different labels, behind the same cluster name. */
-function slotOf({ name, subset, reach }: OutboundCluster): string {
-  return `${name} ${reach} ${JSON.stringify(subset?.labels ?? {})}`;
+/**
+ * Two namespaces can have different rules, and so different labels, behind the same cluster name, and different
+ * ServiceEntries for one host.
+ */
+function slotOf({ name, subset, reach, service }: OutboundCluster): string {
+  const owner = service.entry === undefined ? "" : service.namespace;
+  return `${name} ${owner} ${reach} ${JSON.stringify(subset?.labels ?? {})}`;
 }

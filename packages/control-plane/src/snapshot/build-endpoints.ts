@@ -1,13 +1,23 @@
 // EndpointSlices and Pods → EndpointSnapshot: which addresses stand behind each port of each Service right now, and
 // what the mesh knows of the pod at each of them.
-import { modeOfPort, type MutualTlsMode, mutualTlsModes, type MutualTlsModes, serviceNameLabel } from "@tulle/config";
-import type { EndpointSlice, Pod } from "@tulle/config";
+import { serviceNameLabel } from "@tulle/config";
+import type { EndpointSlice, Pod, ServiceEntry } from "@tulle/config";
+import {
+  type AddressedWorkload,
+  chosenBy,
+  endpointOf,
+  workloadEntries,
+  writtenEndpoints,
+} from "./addressed-workloads.ts";
 import type { ResourceReader } from "./resource-reader.ts";
 import type { EndpointSnapshot, MeshEndpoint, MeshPort, MeshService, MeshSnapshot } from "./mesh-snapshot.ts";
 import { servicePortKey } from "./mesh-snapshot.ts";
-
-/** Says that a pod's proxy takes mutual TLS (Istio: label.SecurityTlsMode); whoever gives a pod its sidecar sets it. */
-export const tlsModeLabel = "security.istio.io/tlsMode";
+import {
+  type ModeOfWorkload,
+  mutualTlsOfWorkloads,
+  type PolicedWorkload,
+  tlsModeLabel,
+} from "./workload-mutual-tls.ts";
 
 type SnapshotPart = Pick<MeshSnapshot, "services" | "trustDomain" | "peerAuthentications">;
 
@@ -22,14 +32,25 @@ export function buildEndpoints(store: ResourceReader, snapshot: SnapshotPart): E
     if (list === undefined) slices.set(key, [slice]);
     else list.push(slice);
   }
-  const modeOf = mutualTlsOfPods(snapshot);
+  const modeOf = mutualTlsOfWorkloads(snapshot);
+  const policed = new Map([...pods].map(([key, pod]) => [key, { pod, ...policedPod(pod) }]));
+  const addressed = addressedWorkloads(store);
+  const known = [...policed.values()];
   const byServicePort = new Map<string, readonly MeshEndpoint[]>();
   const encryptedOnly: string[] = [];
   for (const service of snapshot.services) {
-    const own = slices.get(`${service.namespace}/${service.name}`) ?? [];
+    // What is looked up is a matter of the proxies.
+    if (service.entry?.lookedUp !== undefined) continue;
+    const own = service.entry === undefined ? (slices.get(`${service.namespace}/${service.name}`) ?? []) : [];
+    const others = addressed(service);
+    const chosen = service.entry === undefined ? [] : chosenBy(known, service.namespace, service.selector);
     for (const port of service.ports) {
-      const all = own.flatMap((slice) => endpointsOfPort(slice, service, port, pods, modeOf));
-      const key = servicePortKey(service.hostname, port.number);
+      const all = [
+        ...own.flatMap((slice) => endpointsOfPort(slice, service, port, policed, modeOf)),
+        ...chosen.flatMap((pod) => endpointOfPod(pod, port, modeOf)),
+        ...others.map((workload) => ({ isReady: true, endpoint: endpointOf(workload, port, modeOf) })),
+      ];
+      const key = servicePortKey(service, port.number);
       byServicePort.set(key, sorted(all.filter(({ isReady }) => isReady).map(({ endpoint }) => endpoint)));
       if (all.length > 0 && all.every(({ endpoint }) => endpoint.refusesPlainText === true)) encryptedOnly.push(key);
     }
@@ -41,21 +62,21 @@ function endpointsOfPort(
   slice: EndpointSlice,
   service: MeshService,
   port: MeshPort,
-  pods: ReadonlyMap<string, Pod>,
-  modeOf: ModeOfPod,
+  pods: ReadonlyMap<string, KnownPod>,
+  modeOf: ModeOfWorkload,
 ): { readonly isReady: boolean; readonly endpoint: MeshEndpoint }[] {
   const number = slice.ports.find((each) => (each.name ?? "") === port.name)?.port;
   if (number === undefined || slice.addressType === "FQDN") return [];
   return slice.endpoints.map(({ addresses, conditions, hostname, targetRef: target }) => {
     const namespace = target?.namespace ?? service.namespace;
-    const pod = target?.name === undefined ? undefined : pods.get(`${namespace}/${target.name}`);
-    const mode = pod === undefined ? "DISABLE" : modeOf(pod, number);
+    const known = target?.name === undefined ? undefined : pods.get(`${namespace}/${target.name}`);
+    const mode = known === undefined ? "DISABLE" : modeOf(known, number);
     const endpoint: MeshEndpoint = {
       address: addresses[0]!,
       port: number,
       ...(hostname === undefined ? {} : { hostname }),
-      labels: pod?.metadata.labels ?? {},
-      workload: pod === undefined ? (target?.name ?? "") : workloadName(pod),
+      labels: known?.labels ?? {},
+      workload: known === undefined ? (target?.name ?? "") : workloadName(known.pod),
       namespace,
       ...(mode === "DISABLE" ? {} : { tlsMode: "istio" }),
       ...(mode === "STRICT" ? { refusesPlainText: true } : {}),
@@ -64,17 +85,44 @@ function endpointsOfPort(
   });
 }
 
-/** DISABLE for a pod without a proxy, whatever a policy says. */
-type ModeOfPod = (pod: Pod, port: number) => MutualTlsMode;
+/** Of a pod that a ServiceEntry chooses, for which nobody writes an EndpointSlice; none before it has an address. */
+function endpointOfPod(
+  known: KnownPod,
+  { targetPort, number }: MeshPort,
+  modeOf: ModeOfWorkload,
+): { readonly isReady: boolean; readonly endpoint: MeshEndpoint }[] {
+  const { pod, namespace, labels } = known;
+  const { podIP: address, conditions = [] } = pod.status ?? {};
+  if (address === undefined || address === "") return [];
+  const port = typeof targetPort === "number" ? targetPort : number;
+  const mode = modeOf(known, port);
+  const endpoint: MeshEndpoint = {
+    address,
+    port,
+    labels,
+    workload: workloadName(pod),
+    namespace,
+    ...(mode === "DISABLE" ? {} : { tlsMode: "istio" }),
+    ...(mode === "STRICT" ? { refusesPlainText: true } : {}),
+  };
+  return [{ isReady: conditions.some(({ type, status }) => type === "Ready" && status === "True"), endpoint }];
+}
 
-function mutualTlsOfPods({ trustDomain, peerAuthentications = [] }: SnapshotPart): ModeOfPod {
-  const modesOfPods = new Map<Pod, MutualTlsModes>();
-  return (pod, port) => {
-    const { namespace, labels = {} } = pod.metadata;
-    if (trustDomain === undefined || labels[tlsModeLabel] !== "istio") return "DISABLE";
-    let modes = modesOfPods.get(pod);
-    if (modes === undefined) modesOfPods.set(pod, (modes = mutualTlsModes(peerAuthentications, { namespace, labels })));
-    return modeOfPort(modes, port);
+type KnownPod = PolicedWorkload & { readonly pod: Pod };
+
+function policedPod({ metadata: { namespace, labels = {} } }: Pod): PolicedWorkload {
+  return { namespace, labels, hasProxy: labels[tlsModeLabel] === "istio" };
+}
+
+/** The workloads behind a service that are no pods. */
+function addressedWorkloads(store: ResourceReader): (service: MeshService) => readonly AddressedWorkload[] {
+  const all = workloadEntries(store);
+  const entries = new Map<string, ServiceEntry>(
+    store.list("ServiceEntry").map((entry) => [`${entry.metadata.namespace}/${entry.metadata.name}`, entry]),
+  );
+  return ({ namespace, selector, entry }) => {
+    const written = entry === undefined ? undefined : entries.get(`${namespace}/${entry.resource}`);
+    return [...(written === undefined ? [] : writtenEndpoints(written)), ...chosenBy(all, namespace, selector)];
   };
 }
 

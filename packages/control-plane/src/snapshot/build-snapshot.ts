@@ -29,7 +29,9 @@ import { type OverlaidParts, overlayRollouts, type RolloutOverlay } from "./roll
 import type { ResourceReader } from "./resource-reader.ts";
 import { securityPolicies } from "./security-policies.ts";
 import { snapshotTelemetry } from "./telemetry.ts";
+import { entryServices } from "./service-entries.ts";
 import { serviceWorkloads, type ServiceWorkloads } from "./service-workloads.ts";
+import { mutualTlsOfWorkloads } from "./workload-mutual-tls.ts";
 
 /** What a snapshot is made of besides resources. */
 export interface SnapshotOptions {
@@ -50,11 +52,13 @@ export function buildSnapshot(store: ResourceReader, options: SnapshotOptions = 
   const { fetchedKeys = new Map(), trustDomain, minimumTls } = options;
   const workloads = trustDomain === undefined ? undefined : (options.workloads ?? serviceWorkloads(store, trustDomain));
   const meshConfig = meshConfigOf(store.list("ConfigMap"));
-  const written = writtenRoutes(store, meshConfig, workloads);
+  const written = writtenRoutes(store, { meshConfig, workloads, trustDomain });
   const { services } = written;
+  // Whom a name of an issuer or of its endpoints means: what is outside is asked there.
+  const ofCluster = services.filter(({ entry }) => entry === undefined);
   const peerAuthentications = oldestFirst(store.list("PeerAuthentication")).map(peerAuthenticationScope);
   const browserLogins = oldestFirst(store.list("BrowserLogin")).map((resource) =>
-    meshBrowserLogin(resource, services, options.discoveredEndpoints ?? new Map()),
+    meshBrowserLogin(resource, ofCluster, options.discoveredEndpoints ?? new Map()),
   );
   const authorizers = meshAuthorizers(meshConfig, services);
   const redactedParameters = meshConfig.redactedQueryParameters;
@@ -86,16 +90,23 @@ export function buildSnapshot(store: ResourceReader, options: SnapshotOptions = 
   });
 }
 
+interface WrittenOptions {
+  readonly meshConfig?: MeshConfig;
+  readonly workloads?: ServiceWorkloads | undefined;
+  /** See `MeshSnapshot.trustDomain`. */
+  readonly trustDomain?: string | undefined;
+}
+
 /** Services, routes and rules as their authors wrote them, before anything is laid over. */
-export function writtenRoutes(
-  store: ResourceReader,
-  meshConfig: MeshConfig = meshConfigOf(store.list("ConfigMap")),
-  workloads?: ServiceWorkloads,
-): OverlaidParts {
-  const services = oldestFirst(store.list("Service")).map((service) => ({
+export function writtenRoutes(store: ResourceReader, options: WrittenOptions = {}): OverlaidParts {
+  const { meshConfig = meshConfigOf(store.list("ConfigMap")), workloads, trustDomain } = options;
+  const ofCluster = oldestFirst(store.list("Service")).map((service) => ({
     ...meshService(service, workloads, meshConfig.h2UpgradePolicy),
     ...exported(service, serviceExportTo(service.metadata.annotations), meshConfig.defaultServiceExportTo),
   }));
+  const peerAuthentications = oldestFirst(store.list("PeerAuthentication")).map(peerAuthenticationScope);
+  const modeOf = mutualTlsOfWorkloads({ peerAuthentications, ...(trustDomain === undefined ? {} : { trustDomain }) });
+  const services = [...ofCluster, ...entryServices(store, { meshConfig, workloads, modeOf, services: ofCluster })];
   const hostnames = new Set(services.map((service) => service.hostname));
   const isService = (hostname: string): boolean => hostnames.has(hostname);
   return {

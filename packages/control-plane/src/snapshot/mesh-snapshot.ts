@@ -36,6 +36,21 @@ export interface MeshService {
   readonly isUpgraded?: true;
   /** Namespaces whose proxies know it; missing for all. */
   readonly exportedTo?: readonly string[];
+  /** What a ServiceEntry says besides; missing for a Service of the cluster. */
+  readonly entry?: MeshServiceEntry;
+}
+
+/** Of a service that is a host of a ServiceEntry. */
+export interface MeshServiceEntry {
+  /** Its name; the service goes by its host. */
+  readonly resource: string;
+  readonly resolution: "STATIC" | "DNS" | "DNS_ROUND_ROBIN";
+  /** Outside of the mesh: nobody there takes its mutual TLS. */
+  readonly isExternal?: true;
+  /** Names of which the servers' certificates must have one; missing where none is asked for. */
+  readonly subjectAltNames?: readonly string[];
+  /** Endpoints by the port of the service, their addresses names; missing for STATIC. */
+  readonly lookedUp?: Readonly<Record<number, readonly MeshEndpoint[]>>;
 }
 
 export interface MeshGatewayServer {
@@ -176,19 +191,27 @@ export interface MeshEndpoint {
   /** Name of the Deployment (or other owner) that made the pod. */
   readonly workload: string;
   readonly namespace: string;
+  /** `region/zone/subzone`; missing where it is not known. */
+  readonly locality?: string;
+  /** 1 when missing. */
+  readonly weight?: number;
   /** "istio" where the workload's proxy takes mutual TLS at this port; missing where it takes plain text alone. */
   readonly tlsMode?: "istio";
   /** It takes mutual TLS alone (STRICT). */
   readonly refusesPlainText?: true;
 }
 
-/** Ready endpoints by `hostname:servicePort`, sorted by address so that equal sets are equal. */
+/** Ready endpoints by `servicePortKey`, sorted by address so that equal sets are equal. */
 export interface EndpointSnapshot {
   readonly byServicePort: ReadonlyMap<string, readonly MeshEndpoint[]>;
   /** Keys of those behind which every workload refuses plain text, be it ready or not. */
   readonly encryptedOnly: readonly string[];
 }
 
-export function servicePortKey(hostname: string, port: number): string {
-  return `${hostname}:${port}`;
+/** Two namespaces may have ServiceEntries for one host. */
+export function servicePortKey(
+  { hostname, namespace, entry }: Pick<MeshService, "hostname" | "namespace" | "entry">,
+  port: number,
+): string {
+  return entry === undefined ? `${hostname}:${port}` : `${namespace}/${hostname}:${port}`;
 }

@@ -1,9 +1,16 @@
-// EndpointSlices and Pods → who is behind each Service: the SPIFFE ids that its callers accept, and whether all have a
-// sidecar. Pods count before they are ready and after they have begun to leave, so that clusters stay as they are while
-// instances of a workload come and go.
-import { type Pod, serviceNameLabel } from "@tulle/config";
-import { tlsModeLabel } from "./build-endpoints.ts";
+// EndpointSlices, Pods and WorkloadEntries → who is behind each service: the SPIFFE ids that its callers accept, and
+// whether all have a sidecar. Pods count before they are ready and after they have begun to leave, so that clusters
+// stay as they are while instances of a workload come and go.
+import { type Pod, selects, serviceNameLabel } from "@tulle/config";
+import {
+  type AddressedWorkload,
+  chosenBy,
+  identityOf,
+  workloadEntries,
+  writtenEndpoints,
+} from "./addressed-workloads.ts";
 import type { ResourceReader } from "./resource-reader.ts";
+import { tlsModeLabel } from "./workload-mutual-tls.ts";
 
 export interface Workloads {
   /** SPIFFE ids; sorted, so that equal sets are equal. */
@@ -12,32 +19,93 @@ export interface Workloads {
   readonly haveSidecars: boolean;
 }
 
-/** By `namespace/name` of the Service; one without workloads is missing. */
+/** By `namespace/name` of the Service, or by `entryKey`; one without workloads is missing. */
 export type ServiceWorkloads = ReadonlyMap<string, Workloads>;
 
 export function serviceWorkloads(store: ResourceReader, trustDomain: string): ServiceWorkloads {
   const pods = new Map(store.list("Pod").map((pod) => [`${pod.metadata.namespace}/${pod.metadata.name}`, pod]));
-  const byService = new Map<string, { readonly identities: Set<string>; haveSidecars: boolean }>();
+  const byService = new Map<string, Gathered>();
   for (const { metadata, endpoints } of store.list("EndpointSlice")) {
     const service = metadata.labels?.[serviceNameLabel];
     if (service === undefined || endpoints.length === 0) continue;
-    const key = `${metadata.namespace}/${service}`;
-    const workloads = byService.get(key) ?? { identities: new Set(), haveSidecars: true };
-    byService.set(key, workloads);
+    const workloads = gathered(byService, `${metadata.namespace}/${service}`);
     for (const { targetRef } of endpoints) {
       const namespace = targetRef?.namespace ?? metadata.namespace;
       const pod = pods.get(`${namespace}/${targetRef?.name}`);
       if (pod === undefined || !hasSidecar(pod)) workloads.haveSidecars = false;
       if (pod === undefined) continue;
-      workloads.identities.add(`spiffe://${trustDomain}/ns/${namespace}/sa/${serviceAccount(pod.spec)}`);
+      workloads.identities.add(podIdentity(pod, trustDomain));
     }
   }
+  addAddressed(store, trustDomain, byService);
+  addChosenPods(store, trustDomain, byService);
   return new Map(
     [...byService].map(([key, { identities, haveSidecars }]) => [
       key,
       { identities: [...identities].sort(), haveSidecars },
     ]),
   );
+}
+
+interface Gathered {
+  readonly identities: Set<string>;
+  haveSidecars: boolean;
+}
+
+function gathered(byService: Map<string, Gathered>, key: string): Gathered {
+  let workloads = byService.get(key);
+  if (workloads === undefined) byService.set(key, (workloads = { identities: new Set(), haveSidecars: true }));
+  return workloads;
+}
+
+/** The key of what is behind a ServiceEntry. */
+export function entryKey(namespace: string, name: string): string {
+  return `ServiceEntry ${namespace}/${name}`;
+}
+
+/** Workloads that are no pods. A ServiceEntry also names its servers itself. */
+function addAddressed(store: ResourceReader, trustDomain: string, byService: Map<string, Gathered>): void {
+  const all = workloadEntries(store);
+  const add = (key: string, found: readonly AddressedWorkload[], names: readonly string[] = []): void => {
+    if (found.length === 0 && names.length === 0) return;
+    const workloads = gathered(byService, key);
+    for (const name of names) workloads.identities.add(name);
+    for (const workload of found) {
+      if (!workload.hasProxy) workloads.haveSidecars = false;
+      const identity = identityOf(workload, trustDomain);
+      if (identity !== undefined) workloads.identities.add(identity);
+    }
+  };
+  if (all.length > 0) {
+    for (const { metadata, spec } of store.list("Service"))
+      add(`${metadata.namespace}/${metadata.name}`, chosenBy(all, metadata.namespace, spec.selector ?? {}));
+  }
+  for (const entry of store.list("ServiceEntry")) {
+    const { metadata, spec } = entry;
+    const found = [
+      ...writtenEndpoints(entry),
+      ...chosenBy(all, metadata.namespace, spec.workloadSelector?.labels ?? {}),
+    ];
+    add(entryKey(metadata.namespace, metadata.name), found, spec.subjectAltNames);
+  }
+}
+
+/** Pods of the selectors of ServiceEntries. */
+function addChosenPods(store: ResourceReader, trustDomain: string, byService: Map<string, Gathered>): void {
+  for (const { metadata, spec } of store.list("ServiceEntry")) {
+    const selector = spec.workloadSelector?.labels ?? {};
+    if (Object.keys(selector).length === 0) continue;
+    for (const pod of store.list("Pod", metadata.namespace)) {
+      if (!selects(selector, pod.metadata.labels ?? {})) continue;
+      const workloads = gathered(byService, entryKey(metadata.namespace, metadata.name));
+      workloads.identities.add(podIdentity(pod, trustDomain));
+      if (!hasSidecar(pod)) workloads.haveSidecars = false;
+    }
+  }
+}
+
+function podIdentity({ metadata: { namespace }, spec }: Pod, trustDomain: string): string {
+  return `spiffe://${trustDomain}/ns/${namespace}/sa/${serviceAccount(spec)}`;
 }
 
 function hasSidecar({ metadata }: Pod): boolean {

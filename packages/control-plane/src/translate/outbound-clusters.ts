@@ -15,6 +15,11 @@ export interface OutboundCluster {
   readonly reach: Reach;
 }
 
+/** Its endpoints are sent, and not looked up by the proxy. */
+export function hasSentEndpoints({ service }: OutboundCluster): boolean {
+  return service.entry?.lookedUp === undefined;
+}
+
 export function outboundClusters({
   services,
   trustDomain,

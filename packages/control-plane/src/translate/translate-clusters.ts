@@ -20,6 +20,7 @@ import { adsConfigSource, configReference, durationOfMs, istioMetadata, pack, so
 import { type PortTrafficPolicy, portTrafficPolicy } from "../scope/port-traffic-policy.ts";
 import type { OutboundCluster } from "./outbound-clusters.ts";
 import { fromAnyAddress } from "./outside-cluster.ts";
+import { reachedOf, translateEndpoints } from "./translate-endpoints.ts";
 import { http2Options, protocolOptions, upstreamProtocol } from "./upstream-protocol.ts";
 import { type ClusterContext, upstreamTls } from "./upstream-tls.ts";
 import {
@@ -29,6 +30,8 @@ import {
   inboundPassthroughCluster,
   passthroughCluster,
 } from "../names/resource-names.ts";
+
+type ClusterInit = MessageInitShape<typeof ClusterSchema> & { $typeName?: never };
 
 export function translateOutboundCluster(cluster: OutboundCluster, context: ClusterContext): Cluster {
   const { name, service, port, subset, reach } = cluster;
@@ -43,8 +46,7 @@ export function translateOutboundCluster(cluster: OutboundCluster, context: Clus
   } = upstreamTls({ ...cluster, protocol }, context, policy.tls);
   return create(ClusterSchema, {
     name,
-    clusterDiscoveryType: { case: "type", value: Cluster_DiscoveryType.EDS },
-    edsClusterConfig: { edsConfig: adsConfigSource(), serviceName: name },
+    ...discovery(cluster, context.clusterId),
     ...clusterLimits(policy),
     lbPolicy: loadBalancer(policy),
     typedExtensionProtocolOptions: protocolOptions(protocol, {
@@ -60,6 +62,36 @@ export function translateOutboundCluster(cluster: OutboundCluster, context: Clus
       ...(subset === undefined ? {} : { subset: subset.name }),
     }),
   });
+}
+
+/** How often a proxy asks for a name, and asks again where there was no answer; Envoy heeds the answer's own time. */
+const dnsRefreshMs = 5_000;
+
+/** How the proxy comes to know the endpoints. Those of ServiceEntries may be on other machines. */
+function discovery(cluster: OutboundCluster, clusterId = ""): ClusterInit {
+  const { name, service, port } = cluster;
+  const { entry } = service;
+  const sent: ClusterInit = {
+    clusterDiscoveryType: { case: "type", value: Cluster_DiscoveryType.EDS },
+    edsClusterConfig: { edsConfig: adsConfigSource(), serviceName: name },
+  };
+  if (entry === undefined) return sent;
+  const bind = { upstreamBindConfig: fromAnyAddress };
+  if (entry.lookedUp === undefined) return { ...sent, ...bind };
+  const endpoints = reachedOf(cluster, entry.lookedUp[port.number] ?? []);
+  // Envoy wants exactly one endpoint of LOGICAL_DNS; a subset may have none.
+  const isLogical = entry.resolution === "DNS_ROUND_ROBIN" && endpoints.length === 1;
+  return {
+    clusterDiscoveryType: {
+      case: "type",
+      value: isLogical ? Cluster_DiscoveryType.LOGICAL_DNS : Cluster_DiscoveryType.STRICT_DNS,
+    },
+    loadAssignment: translateEndpoints({ clusterName: name, clusterId, endpoints }),
+    dnsLookupFamily: Cluster_DnsLookupFamily.V4_PREFERRED,
+    dnsRefreshRate: durationOfMs(dnsRefreshMs),
+    respectDnsTtl: true,
+    ...bind,
+  };
 }
 
 /**
@@ -95,8 +127,6 @@ const inboundIdleTimeoutMs = 1_000;
 function inboundConnections(protocol: PortProtocol): ReturnType<typeof commonHttpOptions> {
   return protocol === "http" || protocol === "auto" ? { idleTimeout: durationOfMs(inboundIdleTimeoutMs) } : undefined;
 }
-
-type ClusterInit = MessageInitShape<typeof ClusterSchema> & { $typeName?: never };
 
 /** Where the kernel would have led the connection. */
 const originalDestination = {

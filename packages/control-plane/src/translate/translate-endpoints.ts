@@ -15,6 +15,9 @@ import { istioMetadata, socketAddress } from "./messages.ts";
 import type { OutboundCluster } from "./outbound-clusters.ts";
 import { tlsModeKey } from "./upstream-tls.ts";
 
+/** envoy.config.endpoint.v3.LocalityLbEndpoints.load_balancing_weight: 32 bits. */
+const maxWeightSum = 4_294_967_295;
+
 /** All that the endpoints of one cluster are made of. */
 export interface EndpointsSection {
   readonly clusterName: string;
@@ -28,34 +31,44 @@ export interface EndpointsSection {
  * to them.
  */
 export function endpointsOf(cluster: OutboundCluster, endpoints: EndpointSnapshot): readonly MeshEndpoint[] {
-  const all = endpoints.byServicePort.get(servicePortKey(cluster.service.hostname, cluster.port.number)) ?? [];
-  const { subset, reach } = cluster;
+  return reachedOf(cluster, endpoints.byServicePort.get(servicePortKey(cluster.service, cluster.port.number)) ?? []);
+}
+
+export function reachedOf({ subset, reach }: OutboundCluster, all: readonly MeshEndpoint[]): readonly MeshEndpoint[] {
   if (reach === "none") return [];
   const reached = reach === "all" ? all : all.filter(({ refusesPlainText }) => refusesPlainText !== true);
   return subset === undefined ? reached : reached.filter((endpoint) => selects(subset.labels, endpoint.labels));
 }
 
+/** One group for each locality, by name; those of which none is known are one, too. */
 export function translateEndpoints({ clusterName, clusterId, endpoints }: EndpointsSection): ClusterLoadAssignment {
+  const groups = [...Map.groupBy(endpoints, ({ locality = "" }) => locality)].sort(([a], [b]) => (a < b ? -1 : 1));
+  // The weights of a group, and of all groups, may not add up to more than the field holds.
+  const most = Math.floor(maxWeightSum / Math.max(1, endpoints.length));
   return create(ClusterLoadAssignmentSchema, {
     clusterName,
-    endpoints:
-      endpoints.length === 0
-        ? []
-        : [
-            {
-              locality: {},
-              loadBalancingWeight: endpoints.length,
-              lbEndpoints: endpoints.map((endpoint) => lbEndpoint(endpoint, clusterId)),
-            },
-          ],
+    endpoints: groups.map(([locality, own]) => {
+      const lbEndpoints = own.map((endpoint) => lbEndpoint(endpoint, clusterId, most));
+      return {
+        locality: localityOf(locality),
+        loadBalancingWeight: lbEndpoints.reduce((sum, { loadBalancingWeight = 1 }) => sum + loadBalancingWeight, 0),
+        lbEndpoints,
+      };
+    }),
   });
 }
 
-function lbEndpoint(endpoint: MeshEndpoint, clusterId: string): LbEndpoint {
+/** `region/zone/subzone` */
+function localityOf(text: string): { readonly region?: string; readonly zone?: string; readonly subZone?: string } {
+  const [region = "", zone = "", subZone = ""] = text.split("/");
+  return { region, zone, subZone };
+}
+
+function lbEndpoint(endpoint: MeshEndpoint, clusterId: string, maxWeight: number): LbEndpoint {
   return create(LbEndpointSchema, {
     hostIdentifier: { case: "endpoint", value: { address: socketAddress(endpoint.address, endpoint.port) } },
     healthStatus: HealthStatus.HEALTHY,
-    loadBalancingWeight: 1,
+    loadBalancingWeight: Math.min(endpoint.weight ?? 1, maxWeight),
     metadata: endpointMetadata(endpoint, clusterId),
   });
 }

@@ -16,7 +16,7 @@ import { hostIntersection } from "../snapshot/host-match.ts";
 import { enabledLogins, loginRoutes } from "./browser-login.ts";
 import { catchAllLast, virtualServiceRoutes } from "./http-routes.ts";
 import { bracketed, gatewayRouteName, withPort } from "../names/resource-names.ts";
-import { sendPeerMetadata } from "./peer-metadata.ts";
+import { outsideHosts, virtualHostWithPeers } from "./peer-metadata.ts";
 
 export function translateGatewayRoutes(view: GatewayRoutes, port: GatewayPort): RouteConfiguration {
   const services = new Map(view.services.map((service) => [service.hostname, service]));
@@ -34,12 +34,13 @@ export function translateGatewayRoutes(view: GatewayRoutes, port: GatewayPort): 
       if (routes.length > 0) routesByHost.set(host, [...(routesByHost.get(host) ?? []), ...routes]);
     }
   }
+  const outside = outsideHosts(view.services);
   const redirected = new Set(port.servers.filter((each) => each.httpsRedirect === true).flatMap(hostNames));
   // A host that is redirected needs no route to be so.
   for (const host of redirected) if (!routesByHost.has(host)) routesByHost.set(host, []);
   const isRedirected = (host: string): boolean => [...redirected].some((pattern) => hostCovers(pattern, host));
   const virtualHosts = [...routesByHost].map(([host, routes]) =>
-    virtualHost(host, port.port, routes, isRedirected(host), loginsAt(view, port, host)),
+    virtualHostWithPeers(virtualHost(host, port.port, routes, isRedirected(host), loginsAt(view, port, host)), outside),
   );
   return create(RouteConfigurationSchema, {
     name: port.routeName ?? gatewayRouteName(port.targetPort),
@@ -63,7 +64,6 @@ function virtualHost(
     typedPerFilterConfig: enabledLogins(logins),
     ...(isRedirected ? { requireTls: TlsRequirement.ALL } : {}),
     includeRequestAttemptCount: true,
-    requestHeadersToAdd: [sendPeerMetadata()],
   });
 }
 

@@ -16,14 +16,22 @@ import {
   servicePortKey,
 } from "../snapshot/mesh-snapshot.ts";
 
-/** Istio: provider.Kubernetes. The agent makes the short forms of a name itself. */
-const registry = "Kubernetes";
+/**
+ * Istio: provider.Kubernetes, provider.External. The agent makes the short forms of a name itself, for those of
+ * Kubernetes.
+ */
+const registries = { cluster: "Kubernetes", entry: "External" } as const;
 
 export function translateNames(services: readonly MeshService[], endpoints: EndpointSnapshot): NameTable {
   const table: Record<string, NameTable_NameInfo> = {};
   for (const service of services) {
-    const { hostname, name, namespace, addresses, ports } = service;
-    const own = { registry, namespace };
+    const { hostname, name, namespace, addresses, ports, entry } = service;
+    if (entry !== undefined) {
+      const info = entryName(service);
+      if (info !== undefined) table[hostname] = info;
+      continue;
+    }
+    const own = { registry: registries.cluster, namespace };
     if (addresses.length > 0) {
       table[hostname] = create(NameTable_NameInfoSchema, {
         ...own,
@@ -57,6 +65,17 @@ export function translateNames(services: readonly MeshService[], endpoints: Endp
   return create(NameTableSchema, { table });
 }
 
+/** Undefined where the name is the machine's business: nothing would be led to the mesh by it. */
+function entryName({ hostname, namespace, addresses, ports }: MeshService): NameTable_NameInfo | undefined {
+  if (addresses.length === 0 || hostname.startsWith("*")) return undefined;
+  return create(NameTable_NameInfoSchema, {
+    registry: registries.entry,
+    namespace,
+    ips: [...addresses],
+    ports: ports.map((port) => namedPort(port, port.number)),
+  });
+}
+
 /** By address. */
 function podsOf(service: MeshService, endpoints: EndpointSnapshot): ReadonlyMap<string, MeshEndpoint> {
   const all = service.ports.flatMap((port) => endpointsOf(service, port, endpoints));
@@ -64,11 +83,11 @@ function podsOf(service: MeshService, endpoints: EndpointSnapshot): ReadonlyMap<
 }
 
 function endpointsOf(
-  { hostname }: MeshService,
+  service: MeshService,
   { number }: Pick<MeshService["ports"][number], "number">,
   { byServicePort }: EndpointSnapshot,
 ): readonly MeshEndpoint[] {
-  return byServicePort.get(servicePortKey(hostname, number)) ?? [];
+  return byServicePort.get(servicePortKey(service, number)) ?? [];
 }
 
 function namedPort({ name, protocol }: MeshService["ports"][number], number: number): NameTable_NamedPort {

@@ -16,7 +16,7 @@ import type { MeshPort, MeshService, MeshVirtualService } from "../snapshot/mesh
 import { catchAllLast, defaultRoute, type RouteContext, virtualServiceRoutes } from "./http-routes.ts";
 import { noTimeout } from "./messages.ts";
 import { bracketed, httpProxyRoute, passthroughCluster, withPort } from "../names/resource-names.ts";
-import { peerMetadataHeader, sendPeerMetadata } from "./peer-metadata.ts";
+import { outsideHosts, peerMetadataHeader, virtualHostWithPeers } from "./peer-metadata.ts";
 import { tunnelRoutes } from "./tunnel-routes.ts";
 
 const httpPort = 80;
@@ -24,7 +24,7 @@ const httpPort = 80;
 /** The table of the explicit proxy. */
 export function translateSidecarRoutes(view: SidecarRoutes): RouteConfiguration {
   const hosts = [...serviceHosts(view), ...otherHosts(view), ...unknownPort(view)];
-  return routeTable(httpProxyRoute, hosts, otherwise(view));
+  return routeTable(httpProxyRoute, hosts, outsideHosts(view.services), otherwise(view));
 }
 
 /**
@@ -40,15 +40,16 @@ export function translateCapturedRoutes(
     ({ port }) => port,
   );
   const rest = otherwise(view);
+  const outside = outsideHosts(view.services);
   const ofPorts = httpPorts.map((port) => {
     const hosts = byPort.get(port) ?? [];
-    return routeTable(String(port), port === httpPort ? [...hosts, ...otherHosts(view)] : hosts, rest);
+    return routeTable(String(port), port === httpPort ? [...hosts, ...otherHosts(view)] : hosts, outside, rest);
   });
   const detected = new Set(connections.flatMap(({ routeName }) => routeName ?? []));
   const ofServices = [...byPort.values()]
     .flat()
     .filter(({ name }) => detected.has(name))
-    .map(({ name, routes }) => routeTable(name, [{ name, domains: ["*"], routes }]));
+    .map(({ name, routes }) => routeTable(name, [{ name, domains: ["*"], routes }], outside));
   return [...ofPorts, ...ofServices];
 }
 
@@ -57,13 +58,18 @@ function otherwise({ registryOnly }: SidecarRoutes): VirtualHost {
   return registryOnly === true ? blockAll() : allowAny();
 }
 
-function routeTable(name: string, hosts: readonly NamedRoutes[], rest?: VirtualHost): RouteConfiguration {
+function routeTable(
+  name: string,
+  hosts: readonly NamedRoutes[],
+  outside: ReadonlySet<string>,
+  rest?: VirtualHost,
+): RouteConfiguration {
   const taken = new Set<string>();
   const virtualHosts = hosts.flatMap(({ name: hostName, domains, routes }) => {
     // Envoy refuses a table in which two virtual hosts share a domain: the first one keeps it.
     const free = domains.filter((domain) => !taken.has(domain));
     for (const domain of free) taken.add(domain);
-    return free.length === 0 ? [] : [meshVirtualHost(hostName, free, routes)];
+    return free.length === 0 ? [] : [meshVirtualHost(hostName, free, routes, outside)];
   });
   return create(RouteConfigurationSchema, {
     name,
@@ -78,14 +84,13 @@ interface NamedRoutes {
   readonly routes: readonly Route[];
 }
 
-function meshVirtualHost(name: string, domains: string[], routes: readonly Route[]): VirtualHost {
-  return create(VirtualHostSchema, {
-    name,
-    domains,
-    routes: [...routes],
-    includeRequestAttemptCount: true,
-    requestHeadersToAdd: [sendPeerMetadata()],
-  });
+function meshVirtualHost(
+  name: string,
+  domains: string[],
+  routes: readonly Route[],
+  outside: ReadonlySet<string>,
+): VirtualHost {
+  return virtualHostWithPeers({ name, domains, routes: [...routes], includeRequestAttemptCount: true }, outside);
 }
 
 interface ServiceRoutes extends NamedRoutes {
@@ -140,9 +145,13 @@ function otherHosts(view: SidecarRoutes): NamedRoutes[] {
   );
 }
 
-/** A port that a Service of the mesh does not have answers 404: outside the mesh the name means nothing. */
+/**
+ * A port that a Service of the mesh does not have answers 404: outside the mesh the name means nothing. Hosts of
+ * ServiceEntries have other ports there.
+ */
 function unknownPort(view: SidecarRoutes): NamedRoutes[] {
-  const names = view.services.flatMap((service) => serviceNames(service, view.namespace));
+  const ofCluster = view.services.filter(({ entry }) => entry === undefined);
+  const names = ofCluster.flatMap((service) => serviceNames(service, view.namespace));
   const domains = names.filter((name) => !name.includes(":")).flatMap((name) => [name, `${name}:*`]);
   return [{ name: "unknown_port", domains, routes: [] }];
 }
@@ -167,7 +176,8 @@ function orderedRoutes(virtualService: MeshVirtualService, context: SidecarConte
 
 /** Every name of a Service that a pod of `namespace` can resolve, and its addresses. */
 function serviceNames(service: MeshService, namespace: string): readonly string[] {
-  const { name, namespace: own, hostname, addresses } = service;
+  const { name, namespace: own, hostname, addresses, entry } = service;
+  if (entry !== undefined) return [hostname, ...addresses];
   const short = own === namespace ? [name] : [];
   return [hostname, ...short, `${name}.${own}`, `${name}.${own}.svc`, ...addresses];
 }

@@ -45,11 +45,12 @@ export interface OwnResources {
   readonly listeners: readonly EncodedResource[];
 }
 
-export function translateClusters(section: ClustersSection): SharedClusters {
+/** `clusterId`: of the control plane, for what callers say of hosts that they look up. */
+export function translateClusters(section: ClustersSection, clusterId: string): SharedClusters {
   const { type, trustDomain, minimumTls, withoutCertificate = false } = section;
   const outbound = outboundClusters(section);
   const fixed = type === "sidecar" ? [translateBlackHole(), passthrough(section)] : [translateBlackHole()];
-  const context = { type, trustDomain, minimumTls, withoutCertificate };
+  const context = { type, trustDomain, minimumTls, withoutCertificate, clusterId };
   const detected = outbound.filter(({ port }) => port.protocol === "auto");
   const clusters = [
     ...outbound.map((cluster) => translateOutboundCluster(cluster, context)),

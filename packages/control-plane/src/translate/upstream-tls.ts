@@ -35,6 +35,8 @@ export interface ClusterContext {
   readonly minimumTls?: TlsVersion | undefined;
   /** See `Proxy.withoutCertificate`. Endpoints that plain text is not for are left out: `OutboundCluster.reach`. */
   readonly withoutCertificate?: boolean;
+  /** Of the control plane: see `EndpointsSection`. */
+  readonly clusterId?: string;
 }
 
 export interface UpstreamTls extends Partial<Pick<Cluster, "transportSocket" | "transportSocketMatches">> {
@@ -64,6 +66,7 @@ export function upstreamTls(cluster: SpokenCluster, context: ClusterContext, tls
 
 function autoMutualTls(cluster: SpokenCluster, context: ClusterContext): UpstreamTls {
   if (context.trustDomain === undefined || context.withoutCertificate === true) return {};
+  if (cluster.service.entry?.isExternal === true) return {};
   const match = (
     name: string,
     fields: Cluster_TransportSocketMatch["match"],
@@ -104,8 +107,13 @@ function meshSocket(
   return upstreamTlsSocket(context);
 }
 
-/** SIMPLE and MUTUAL: towards servers whose certificates are not the mesh's (Istio: constructUpstreamTLS). */
-function originatedTls({ protocol }: SpokenCluster, context: ClusterContext, tls: ClientTls): UpstreamTls {
+/**
+ * SIMPLE and MUTUAL: towards servers whose certificates are not the mesh's (Istio: constructUpstreamTLS). A
+ * ServiceEntry says names of its servers, too.
+ */
+function originatedTls({ protocol, service }: SpokenCluster, context: ClusterContext, rule: ClientTls): UpstreamTls {
+  const { subjectAltNames: known = [] } = service.entry ?? {};
+  const tls = (rule.subjectAltNames ?? []).length > 0 ? rule : { ...rule, subjectAltNames: known };
   const getsSecrets = context.type === "router" && context.withoutCertificate !== true;
   const { subjectAltNames = [], sni, insecureSkipVerify = false } = tls;
   const tlsContext = create(UpstreamTlsContextSchema, {

@@ -1,0 +1,78 @@
+// Workloads that are no pods: WorkloadEntries, and the endpoints that a ServiceEntry writes itself.
+import { isIP } from "node:net";
+import { selects, type ServiceEntry, type WorkloadEntry } from "@tulle/config";
+import type { MeshEndpoint, MeshPort } from "./mesh-snapshot.ts";
+import type { ResourceReader } from "./resource-reader.ts";
+import { type ModeOfWorkload, type PolicedWorkload, tlsModeLabel } from "./workload-mutual-tls.ts";
+
+type Spec = WorkloadEntry["spec"];
+
+export interface AddressedWorkload extends PolicedWorkload {
+  /** What metrics call it: its WorkloadEntry, else the ServiceEntry and its place there. */
+  readonly name: string;
+  readonly address: string;
+  readonly spec: Spec;
+}
+
+type Labels = Readonly<Record<string, string>>;
+
+/** Those of all namespaces that have an address to be reached at. */
+export function workloadEntries(store: ResourceReader): readonly AddressedWorkload[] {
+  return store
+    .list("WorkloadEntry")
+    .flatMap(({ metadata, spec }) =>
+      addressed(spec, metadata.namespace, metadata.name, { ...spec.labels, ...metadata.labels }),
+    )
+    .filter(({ address }) => isIP(address) > 0);
+}
+
+export function writtenEndpoints({ metadata, spec }: ServiceEntry): readonly AddressedWorkload[] {
+  return (spec.endpoints ?? []).flatMap((endpoint, index) =>
+    addressed(endpoint, metadata.namespace, `${metadata.name}-${index}`, endpoint.labels ?? {}),
+  );
+}
+
+function addressed(spec: Spec, namespace: string, name: string, labels: Labels): readonly AddressedWorkload[] {
+  const { address = "", serviceAccount } = spec;
+  if (address === "") return [];
+  const mode = labels[tlsModeLabel];
+  // Istio: getTLSModeFromWorkloadEntry.
+  const hasProxy = mode === undefined ? serviceAccount !== undefined : mode === "istio";
+  return [{ name, namespace, labels, address, spec, hasProxy }];
+}
+
+/** The workloads of a namespace that a selector chooses; one without labels chooses none. */
+export function chosenBy<T extends { readonly namespace: string; readonly labels: Labels }>(
+  workloads: readonly T[],
+  namespace: string,
+  selector: Labels,
+): readonly T[] {
+  if (Object.keys(selector).length === 0) return [];
+  return workloads.filter((each) => each.namespace === namespace && selects(selector, each.labels));
+}
+
+/** Undefined for a workload that nobody's certificate is known of. */
+export function identityOf({ namespace, spec }: AddressedWorkload, trustDomain: string): string | undefined {
+  const { serviceAccount } = spec;
+  return serviceAccount === undefined ? undefined : `spiffe://${trustDomain}/ns/${namespace}/sa/${serviceAccount}`;
+}
+
+/** The workload as an endpoint of a port, which its own list of ports may have elsewhere. */
+export function endpointOf(workload: AddressedWorkload, port: MeshPort, modeOf: ModeOfWorkload): MeshEndpoint {
+  const { address, labels, name, namespace, spec } = workload;
+  const { ports = {}, locality = "", weight = 0 } = spec;
+  const { targetPort } = port;
+  const number = ports[port.name] ?? (typeof targetPort === "number" ? targetPort : (ports[targetPort] ?? port.number));
+  const mode = modeOf(workload, number);
+  return {
+    address,
+    port: number,
+    labels,
+    workload: name,
+    namespace,
+    ...(locality === "" ? {} : { locality }),
+    ...(weight === 0 ? {} : { weight }),
+    ...(mode === "DISABLE" ? {} : { tlsMode: "istio" }),
+    ...(mode === "STRICT" ? { refusesPlainText: true } : {}),
+  };
+}

@@ -1,0 +1,163 @@
+// ServiceEntries → services of the snapshot, one for each host.
+import {
+  allocatesAddresses,
+  entryProtocol,
+  exportedTo,
+  type MeshConfig,
+  oldestFirst,
+  type ServiceEntry,
+  splitIpBlock,
+} from "@tulle/config";
+import { endpointOf, writtenEndpoints } from "./addressed-workloads.ts";
+import type { MeshEndpoint, MeshPort, MeshService, MeshServiceEntry } from "./mesh-snapshot.ts";
+import type { ResourceReader } from "./resource-reader.ts";
+import { entryKey, type ServiceWorkloads } from "./service-workloads.ts";
+import type { ModeOfWorkload } from "./workload-mutual-tls.ts";
+
+export interface EntryOptions {
+  readonly meshConfig: Pick<MeshConfig, "defaultServiceExportTo">;
+  readonly workloads: ServiceWorkloads | undefined;
+  readonly modeOf: ModeOfWorkload;
+  /** Services of the cluster: they keep their names and addresses. */
+  readonly services: readonly MeshService[];
+}
+
+/** A host that a Service has stays with it; of entries of one namespace with the same host the oldest has it. */
+export function entryServices(store: ResourceReader, options: EntryOptions): readonly MeshService[] {
+  const entries = oldestFirst(store.list("ServiceEntry")).filter(({ spec }) => resolutionOf(spec) !== undefined);
+  const ofCluster = new Set(options.services.map(({ hostname }) => hostname));
+  const written = entries.flatMap(({ spec }) => singleAddresses(spec));
+  const allocate = allocator([...options.services.flatMap(({ addresses }) => addresses), ...written]);
+  const taken = new Set<string>();
+  return entries.flatMap((entry) =>
+    entry.spec.hosts.map(asKnown).flatMap((hostname) => {
+      const key = `${entry.metadata.namespace}/${hostname}`;
+      if (ofCluster.has(hostname) || taken.has(key)) return [];
+      taken.add(key);
+      return [entryService(entry, hostname, allocate, options)];
+    }),
+  );
+}
+
+function entryService(
+  entry: ServiceEntry,
+  hostname: string,
+  allocate: (name: string) => readonly string[],
+  { meshConfig, workloads, modeOf }: EntryOptions,
+): MeshService {
+  const { metadata, spec } = entry;
+  const { name, namespace } = metadata;
+  const ports = entryPorts(spec);
+  const isAllocated = (spec.addresses ?? []).length === 0 && !hostname.startsWith("*") && allocatesAddresses(entry);
+  const namespaces = exportedTo(spec.exportTo, namespace, meshConfig.defaultServiceExportTo);
+  const { identities } = workloads?.get(entryKey(namespace, name)) ?? {};
+  return {
+    hostname,
+    name: hostname,
+    namespace,
+    addresses: isAllocated ? allocate(`${namespace}/${hostname}`) : singleAddresses(spec),
+    selector: spec.workloadSelector?.labels ?? {},
+    ports,
+    ...(workloads === undefined ? {} : { identities: identities ?? [] }),
+    ...(namespaces === undefined ? {} : { exportedTo: namespaces }),
+    entry: meshEntry(entry, hostname, ports, modeOf),
+  };
+}
+
+function entryPorts({ ports = [] }: ServiceEntry["spec"]): readonly MeshPort[] {
+  return ports.map(({ name, number, targetPort = number, protocol = "" }) => ({
+    name,
+    number,
+    targetPort,
+    protocol: entryProtocol(protocol) ?? "tcp",
+  }));
+}
+
+function meshEntry(
+  entry: ServiceEntry,
+  hostname: string,
+  ports: readonly MeshPort[],
+  modeOf: ModeOfWorkload,
+): MeshServiceEntry {
+  const { metadata, spec } = entry;
+  const resolution = resolutionOf(spec)!;
+  const { subjectAltNames = [] } = spec;
+  return {
+    resource: metadata.name,
+    resolution,
+    ...(spec.location === "MESH_INTERNAL" ? {} : { isExternal: true }),
+    ...(subjectAltNames.length === 0 ? {} : { subjectAltNames }),
+    ...(resolution === "STATIC" ? {} : { lookedUp: lookedUp(entry, hostname, ports, modeOf) }),
+  };
+}
+
+/** By the port of the service; the host itself where the entry has no endpoints. */
+function lookedUp(
+  entry: ServiceEntry,
+  hostname: string,
+  ports: readonly MeshPort[],
+  modeOf: ModeOfWorkload,
+): NonNullable<MeshServiceEntry["lookedUp"]> {
+  const { name, namespace } = entry.metadata;
+  const workloads = writtenEndpoints(entry);
+  const itself = (port: MeshPort): MeshEndpoint => ({
+    address: hostname,
+    port: Number(port.targetPort),
+    labels: {},
+    workload: name,
+    namespace,
+  });
+  const endpointsAt = (port: MeshPort): readonly MeshEndpoint[] =>
+    (entry.spec.endpoints ?? []).length === 0
+      ? [itself(port)]
+      : workloads.map((workload) => endpointOf(workload, port, modeOf));
+  return Object.fromEntries(ports.map((port) => [port.number, endpointsAt(port)]));
+}
+
+/** Undefined for those that take no effect yet. */
+function resolutionOf({ resolution }: ServiceEntry["spec"]): MeshServiceEntry["resolution"] | undefined {
+  return resolution === "STATIC" || resolution === "DNS" || resolution === "DNS_ROUND_ROBIN" ? resolution : undefined;
+}
+
+function asKnown(host: string): string {
+  return host.toLowerCase().replace(/\.$/, "");
+}
+
+/** Ranges are left out: a finding says so. */
+function singleAddresses({ addresses = [] }: ServiceEntry["spec"]): readonly string[] {
+  return addresses.flatMap((text) => {
+    const block = splitIpBlock(text);
+    return block !== undefined && block.prefixLength === (block.address.includes(":") ? 128 : 32)
+      ? [block.address]
+      : [];
+  });
+}
+
+/** Of 240.240.0.0/16, which nobody routes (Istio's range), without its first and last address. */
+const allocatable = 65_534;
+
+/**
+ * Addresses by name: the same one as long as the name is there, unless a name before it comes to have the same hash. It
+ * is kept nowhere, and every control plane makes the same.
+ */
+function allocator(reserved: readonly string[]): (name: string) => readonly string[] {
+  const taken = new Set(reserved);
+  return (name) => {
+    const first = hash(name) % allocatable;
+    for (let step = 0; step < allocatable; step++) {
+      const number = ((first + step) % allocatable) + 1;
+      const address = `240.240.${number >> 8}.${number & 255}`;
+      if (taken.has(address)) continue;
+      taken.add(address);
+      return [address];
+    }
+    return [];
+  };
+}
+
+/** FNV-1a of 32 bits. */
+function hash(text: string): number {
+  let value = 0x81_1c_9d_c5;
+  for (const byte of Buffer.from(text)) value = Math.imul(value ^ byte, 0x01_00_01_93);
+  return value >>> 0;
+}
