@@ -49,6 +49,16 @@ export const capturedCalls: readonly CapturedCall[] = [
     command: `${curl} http://[fd88::2]:8081/f`,
     expected: "/f at fd88::2:8081 by nobody",
   },
+  {
+    name: "a host of a ServiceEntry, by the address that it is given",
+    command: `${curl} --resolve web.internal:8000:240.240.168.192 http://web.internal:8000/k`,
+    expected: `/k at 10.88.0.2:8080 ${byClient}`,
+  },
+  {
+    name: "connections to one, whose endpoints its sidecar looks up",
+    command: `${curl} telnet://240.240.252.179:25 </dev/null`,
+    expected: "220 mail.test",
+  },
   { name: "the outbound port itself", command: `${curl} http://127.0.0.1:15001/ 2>&1`, expected: "failed" },
   { name: "the inbound port itself", command: `${curl} http://127.0.0.1:15006/ 2>&1`, expected: "failed" },
   {

@@ -73,6 +73,31 @@ spec:
   tls:
     - match: [{ port: 443, sniHosts: [secure.test] }]
       route: [{ destination: { host: server, port: { number: 443 } } }]
+---
+apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: { name: web, namespace: shop }
+spec:
+  hosts: [web.internal]
+  location: MESH_INTERNAL
+  resolution: STATIC
+  ports: [{ number: 8000, name: http, protocol: HTTP, targetPort: 8080 }]
+  workloadSelector: { labels: { machine: web } }
+---
+apiVersion: networking.istio.io/v1
+kind: WorkloadEntry
+metadata: { name: web-1, namespace: shop, labels: { machine: web } }
+spec: { address: 10.88.0.2, serviceAccount: server }
+---
+apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: { name: mail, namespace: shop }
+spec:
+  hosts: [mail.internal]
+  location: MESH_INTERNAL
+  resolution: DNS
+  ports: [{ number: 25, name: mail, protocol: TCP, targetPort: 2525 }]
+  endpoints: [{ address: 10.88.0.2, serviceAccount: server }]
 `;
 const strict = `
 ---

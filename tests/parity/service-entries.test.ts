@@ -93,7 +93,7 @@ describe("hosts of ServiceEntries", () => {
 
   for (const kind of kinds) {
     describe(kind, () => {
-      for (const name of ["fixed", "named", "logical", "secure"]) {
+      for (const name of ["fixed", "named", "logical", "literal", "secure"]) {
         test(`${name}.example.com is reached, and told nothing of who calls`, async () => {
           const outcome = await call(kind, `${name}.example.com`, "/hello");
           assert.equal(statusOf(outcome), 200, JSON.stringify(outcome));
@@ -214,6 +214,7 @@ function manifests(
       ports: [http(plain)],
       endpoints: [{ address: "localhost", ports: { http: plain } }],
     }),
+    entryOf("literal", { resolution: "DNS_ROUND_ROBIN", ports: [http(plain)], endpoints: here }),
     entryOf("secure", {
       resolution: "STATIC",
       ports: [http(secure)],

@@ -157,5 +157,6 @@ export type { ProxyConfig } from "./rules/proxy-config.ts";
 export { readProxyConfig } from "./rules/proxy-config.ts";
 export type { Injection, InjectionInput } from "./rules/decide-injection.ts";
 export { decideInjection } from "./rules/decide-injection.ts";
-export { allocatesAddresses } from "./rules/allocated-addresses.ts";
+export type { EntryResolution } from "./rules/service-entries.ts";
+export { allocatesAddresses, entryHosts, entryResolution } from "./rules/service-entries.ts";
 export { mergesMetrics, metricsAnnotations, type MetricsAnnotations } from "./rules/metrics-annotations.ts";

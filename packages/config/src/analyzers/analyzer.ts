@@ -6,6 +6,7 @@ import type { FindingCode, Severity } from "../findings/finding.ts";
 import type { Kind } from "../kinds/kinds.ts";
 import { isBehind, selects } from "../rules/label-selector.ts";
 import { oldestFirst } from "../rules/oldest-first.ts";
+import { entryHosts, entryResolution } from "../rules/service-entries.ts";
 import { resolveHost, serviceHost } from "../rules/resolve-host.ts";
 import type { DestinationRule, Gateway, MeshResource, ResourceOf, Service, ServiceEntry } from "../kinds/resource.ts";
 import type { Path } from "../findings/places.ts";
@@ -52,7 +53,7 @@ export interface Workload {
 export class AnalyzedMesh {
   readonly options: AnalyzeOptions;
   readonly servicesByHost: ReadonlyMap<string, Service>;
-  /** By each of their hosts; the oldest of several. */
+  /** Those that take effect, by each of their hosts; the oldest of several. */
   readonly entriesByHost: ReadonlyMap<string, ServiceEntry>;
   /** By `<namespace>/<name>`. */
   readonly gateways: ReadonlyMap<string, Gateway>;
@@ -72,8 +73,9 @@ export class AnalyzedMesh {
     );
     this.entriesByHost = new Map(
       oldestFirst(this.list("ServiceEntry"))
+        .filter((entry) => entryResolution(entry) !== undefined)
         .toReversed()
-        .flatMap((entry) => entry.spec.hosts.map((host) => [host.toLowerCase().replace(/\.$/, ""), entry])),
+        .flatMap((entry) => entryHosts(entry).map((host) => [host, entry])),
     );
     this.gateways = new Map(
       this.list("Gateway").map((gateway) => [`${gateway.metadata.namespace}/${gateway.metadata.name}`, gateway]),

@@ -5,7 +5,7 @@
 import { entryProtocol, passesConnections } from "../rules/port-protocol.ts";
 import { oldestFirst } from "../rules/oldest-first.ts";
 import type { ServiceEntry } from "../kinds/resource.ts";
-import { allocatesAddresses } from "../rules/allocated-addresses.ts";
+import { allocatesAddresses, entryHosts, entryResolution } from "../rules/service-entries.ts";
 import type { AnalyzedMesh, Analyzer, Discovery } from "./analyzer.ts";
 
 export const serviceEntries: Analyzer = {
@@ -14,6 +14,7 @@ export const serviceEntries: Analyzer = {
   *run(mesh) {
     const owners = new Map<string, ServiceEntry>();
     for (const resource of oldestFirst(mesh.list("ServiceEntry"))) {
+      if (entryResolution(resource) === undefined) continue;
       yield* takenHosts(mesh, resource, owners);
       yield* unaddressed(resource);
     }
@@ -26,8 +27,7 @@ function* takenHosts(
   owners: Map<string, ServiceEntry>,
 ): Generator<Discovery> {
   const { namespace } = resource.metadata;
-  for (const [index, written] of resource.spec.hosts.entries()) {
-    const host = written.toLowerCase().replace(/\.$/, "");
+  for (const [index, host] of entryHosts(resource).entries()) {
     const key = `${namespace}/${host}`;
     const owner = mesh.servicesByHost.get(host) ?? owners.get(key);
     if (owner === undefined || owner === resource) {
@@ -38,15 +38,15 @@ function* takenHosts(
       code: "TUL0016",
       resource,
       path: ["spec", "hosts", index],
-      message: `the host "${written}" is that of the ${owner.kind} "${owner.metadata.namespace}/${owner.metadata.name}": this entry has no effect for it`,
+      message: `the host "${resource.spec.hosts[index]}" is that of the ${owner.kind} "${owner.metadata.namespace}/${owner.metadata.name}": this entry has no effect for it`,
       suggestion: owner.kind === "Service" ? "Choose another host." : "Put the endpoints into one entry.",
     };
   }
 }
 
 function* unaddressed(resource: ServiceEntry): Generator<Discovery> {
-  const { ports = [], addresses = [], resolution = "NONE" } = resource.spec;
-  if (addresses.length > 0 || resolution === "NONE" || allocatesAddresses(resource)) return;
+  const { ports = [], addresses = [] } = resource.spec;
+  if (addresses.length > 0 || allocatesAddresses(resource)) return;
   for (const [index, { number, protocol = "" }] of ports.entries()) {
     if (!passesConnections(entryProtocol(protocol) ?? "tcp")) continue;
     yield {

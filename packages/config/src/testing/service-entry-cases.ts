@@ -27,6 +27,13 @@ spec: { host: API.example.com, subsets: [{ name: v1 }] }
     ],
   },
   {
+    name: "IST0101: a host of a ServiceEntry without effect",
+    input: entry("outside", "{ hosts: [api.example.com] }") + routeTo("{ host: api.example.com }"),
+    expected: [
+      'Error [IST0101] (VirtualService shop/rule) spec.http[0].route[0].destination.host: host "api.example.com" not found\n  The resolution of the ServiceEntry "shop/outside" has no effect yet: write STATIC or DNS.',
+    ],
+  },
+  {
     name: "TUL0016: a host that a Service has, and one that another entry has",
     input:
       outside +

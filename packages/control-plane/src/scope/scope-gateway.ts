@@ -41,8 +41,12 @@ export function gatewayShared(snapshot: MeshSnapshot, group: GatewayGroup): Gate
   // Whom the proxy asks itself is not chosen by a client.
   const own = new Set([...inside, ...authorizers, ...telemetryHosts(snapshot, group)]);
   const visible = new Set(seen.services);
+  const first = new Map(snapshot.services.toReversed().map((each) => [each.hostname, each]));
+  for (const each of seen.services) first.set(each.hostname, each);
   const services = snapshot.services.filter(
-    (each) => own.has(each.hostname) || (visible.has(each) && destinations.has(each.hostname)),
+    (each) =>
+      (own.has(each.hostname) && first.get(each.hostname) === each) ||
+      (visible.has(each) && destinations.has(each.hostname)),
   );
   const scoped = services.map((service) => scopedService(seen.destinationRules, service, group.namespace));
   return {
@@ -139,11 +143,12 @@ function destinationHosts(virtualServices: readonly MeshVirtualService[]): reado
   );
 }
 
-/** Services that some AUTO_PASSTHROUGH server has a host for. */
+/** Services of the mesh that some AUTO_PASSTHROUGH server has a host for. */
 function autoPassthrough(services: readonly MeshService[], gateways: readonly MeshGateway[]): readonly string[] {
   const servers = gateways.flatMap(({ servers: all }) => all).filter((one) => one.tls?.mode === "AUTO_PASSTHROUGH");
   const hosts = servers.flatMap(hostNames);
-  return services.map(({ hostname }) => hostname).filter((name) => hosts.some((host) => hostCovers(host, name)));
+  const ofMesh = services.filter(({ entry }) => entry?.isExternal !== true);
+  return ofMesh.map(({ hostname }) => hostname).filter((name) => hosts.some((host) => hostCovers(host, name)));
 }
 
 /** One entry for all plain servers of a port, and one for each that ends TLS. */

@@ -40,8 +40,8 @@ function count(metrics: ControlPlaneMetrics, resource: MeshResource, event: Stor
 
 /** Why a change of the resource makes a push. */
 export function triggerOf({ kind }: Pick<MeshResource, "kind">): PushTrigger {
-  if (kind === "Service") return "service";
-  if (kind === "EndpointSlice") return "endpoint";
+  if (kind === "Service" || kind === "ServiceEntry") return "service";
+  if (kind === "EndpointSlice" || kind === "WorkloadEntry") return "endpoint";
   if (kind === "Pod") return "proxy";
   if (kind === "Secret") return "secret";
   // The mesh's configuration holds for all.

@@ -42,13 +42,16 @@ function addressed(spec: Spec, namespace: string, name: string, labels: Labels):
 }
 
 /** The workloads of a namespace that a selector chooses; one without labels chooses none. */
-export function chosenBy<T extends { readonly namespace: string; readonly labels: Labels }>(
-  workloads: readonly T[],
-  namespace: string,
-  selector: Labels,
-): readonly T[] {
-  if (Object.keys(selector).length === 0) return [];
-  return workloads.filter((each) => each.namespace === namespace && selects(selector, each.labels));
+export type Choice<T> = (namespace: string, selector: Labels) => readonly T[];
+
+export function choiceOf<T extends { readonly namespace: string; readonly labels: Labels }>(
+  workloads: Iterable<T>,
+): Choice<T> {
+  const byNamespace = Map.groupBy(workloads, ({ namespace }) => namespace);
+  return (namespace, selector) =>
+    Object.keys(selector).length === 0
+      ? []
+      : (byNamespace.get(namespace) ?? []).filter(({ labels }) => selects(selector, labels));
 }
 
 /** Undefined for a workload that nobody's certificate is known of. */

@@ -4,7 +4,7 @@ import { serviceNameLabel } from "@tulle/config";
 import type { EndpointSlice, Pod, ServiceEntry } from "@tulle/config";
 import {
   type AddressedWorkload,
-  chosenBy,
+  choiceOf,
   endpointOf,
   workloadEntries,
   writtenEndpoints,
@@ -35,7 +35,7 @@ export function buildEndpoints(store: ResourceReader, snapshot: SnapshotPart): E
   const modeOf = mutualTlsOfWorkloads(snapshot);
   const policed = new Map([...pods].map(([key, pod]) => [key, { pod, ...policedPod(pod) }]));
   const addressed = addressedWorkloads(store);
-  const known = [...policed.values()];
+  const chosenPods = choiceOf(policed.values());
   const byServicePort = new Map<string, readonly MeshEndpoint[]>();
   const encryptedOnly: string[] = [];
   for (const service of snapshot.services) {
@@ -43,7 +43,7 @@ export function buildEndpoints(store: ResourceReader, snapshot: SnapshotPart): E
     if (service.entry?.lookedUp !== undefined) continue;
     const own = service.entry === undefined ? (slices.get(`${service.namespace}/${service.name}`) ?? []) : [];
     const others = addressed(service);
-    const chosen = service.entry === undefined ? [] : chosenBy(known, service.namespace, service.selector);
+    const chosen = service.entry === undefined ? [] : chosenPods(service.namespace, service.selector);
     for (const port of service.ports) {
       const all = [
         ...own.flatMap((slice) => endpointsOfPort(slice, service, port, policed, modeOf)),
@@ -116,13 +116,13 @@ function policedPod({ metadata: { namespace, labels = {} } }: Pod): PolicedWorkl
 
 /** The workloads behind a service that are no pods. */
 function addressedWorkloads(store: ResourceReader): (service: MeshService) => readonly AddressedWorkload[] {
-  const all = workloadEntries(store);
+  const chosen = choiceOf(workloadEntries(store));
   const entries = new Map<string, ServiceEntry>(
     store.list("ServiceEntry").map((entry) => [`${entry.metadata.namespace}/${entry.metadata.name}`, entry]),
   );
   return ({ namespace, selector, entry }) => {
     const written = entry === undefined ? undefined : entries.get(`${namespace}/${entry.resource}`);
-    return [...(written === undefined ? [] : writtenEndpoints(written)), ...chosenBy(all, namespace, selector)];
+    return [...(written === undefined ? [] : writtenEndpoints(written)), ...chosen(namespace, selector)];
   };
 }
 

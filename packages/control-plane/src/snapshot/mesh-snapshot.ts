@@ -3,6 +3,7 @@
 import type { AuthorizationPolicy, AuthorizationRule, GatewayServer, HttpRoute, JwtRule } from "@tulle/config";
 import type { PolicyScope, TcpRoute, TlsRoute } from "@tulle/config";
 import type {
+  EntryResolution,
   GatewayTopology,
   PathNormalization,
   PeerAuthenticationScope,
@@ -44,7 +45,7 @@ export interface MeshService {
 export interface MeshServiceEntry {
   /** Its name; the service goes by its host. */
   readonly resource: string;
-  readonly resolution: "STATIC" | "DNS" | "DNS_ROUND_ROBIN";
+  readonly resolution: EntryResolution;
   /** Outside of the mesh: nobody there takes its mutual TLS. */
   readonly isExternal?: true;
   /** Names of which the servers' certificates must have one; missing where none is asked for. */

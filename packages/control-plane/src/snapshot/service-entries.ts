@@ -1,7 +1,9 @@
 // ServiceEntries → services of the snapshot, one for each host.
 import {
   allocatesAddresses,
+  entryHosts,
   entryProtocol,
+  entryResolution,
   exportedTo,
   type MeshConfig,
   oldestFirst,
@@ -24,13 +26,13 @@ export interface EntryOptions {
 
 /** A host that a Service has stays with it; of entries of one namespace with the same host the oldest has it. */
 export function entryServices(store: ResourceReader, options: EntryOptions): readonly MeshService[] {
-  const entries = oldestFirst(store.list("ServiceEntry")).filter(({ spec }) => resolutionOf(spec) !== undefined);
+  const entries = oldestFirst(store.list("ServiceEntry")).filter((entry) => entryResolution(entry) !== undefined);
   const ofCluster = new Set(options.services.map(({ hostname }) => hostname));
   const written = entries.flatMap(({ spec }) => singleAddresses(spec));
   const allocate = allocator([...options.services.flatMap(({ addresses }) => addresses), ...written]);
   const taken = new Set<string>();
   return entries.flatMap((entry) =>
-    entry.spec.hosts.map(asKnown).flatMap((hostname) => {
+    entryHosts(entry).flatMap((hostname) => {
       const key = `${entry.metadata.namespace}/${hostname}`;
       if (ofCluster.has(hostname) || taken.has(key)) return [];
       taken.add(key);
@@ -80,7 +82,7 @@ function meshEntry(
   modeOf: ModeOfWorkload,
 ): MeshServiceEntry {
   const { metadata, spec } = entry;
-  const resolution = resolutionOf(spec)!;
+  const resolution = entryResolution(entry)!;
   const { subjectAltNames = [] } = spec;
   return {
     resource: metadata.name,
@@ -112,15 +114,6 @@ function lookedUp(
       ? [itself(port)]
       : workloads.map((workload) => endpointOf(workload, port, modeOf));
   return Object.fromEntries(ports.map((port) => [port.number, endpointsAt(port)]));
-}
-
-/** Undefined for those that take no effect yet. */
-function resolutionOf({ resolution }: ServiceEntry["spec"]): MeshServiceEntry["resolution"] | undefined {
-  return resolution === "STATIC" || resolution === "DNS" || resolution === "DNS_ROUND_ROBIN" ? resolution : undefined;
-}
-
-function asKnown(host: string): string {
-  return host.toLowerCase().replace(/\.$/, "");
 }
 
 /** Ranges are left out: a finding says so. */

@@ -4,7 +4,7 @@
 import { type Pod, selects, serviceNameLabel } from "@tulle/config";
 import {
   type AddressedWorkload,
-  chosenBy,
+  choiceOf,
   identityOf,
   workloadEntries,
   writtenEndpoints,
@@ -65,7 +65,7 @@ export function entryKey(namespace: string, name: string): string {
 
 /** Workloads that are no pods. A ServiceEntry also names its servers itself. */
 function addAddressed(store: ResourceReader, trustDomain: string, byService: Map<string, Gathered>): void {
-  const all = workloadEntries(store);
+  const chosen = choiceOf(workloadEntries(store));
   const add = (key: string, found: readonly AddressedWorkload[], names: readonly string[] = []): void => {
     if (found.length === 0 && names.length === 0) return;
     const workloads = gathered(byService, key);
@@ -76,16 +76,11 @@ function addAddressed(store: ResourceReader, trustDomain: string, byService: Map
       if (identity !== undefined) workloads.identities.add(identity);
     }
   };
-  if (all.length > 0) {
-    for (const { metadata, spec } of store.list("Service"))
-      add(`${metadata.namespace}/${metadata.name}`, chosenBy(all, metadata.namespace, spec.selector ?? {}));
-  }
+  for (const { metadata, spec } of store.list("Service"))
+    add(`${metadata.namespace}/${metadata.name}`, chosen(metadata.namespace, spec.selector ?? {}));
   for (const entry of store.list("ServiceEntry")) {
     const { metadata, spec } = entry;
-    const found = [
-      ...writtenEndpoints(entry),
-      ...chosenBy(all, metadata.namespace, spec.workloadSelector?.labels ?? {}),
-    ];
+    const found = [...writtenEndpoints(entry), ...chosen(metadata.namespace, spec.workloadSelector?.labels ?? {})];
     add(entryKey(metadata.namespace, metadata.name), found, spec.subjectAltNames);
   }
 }

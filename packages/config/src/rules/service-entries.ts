@@ -1,0 +1,28 @@
+/** What a ServiceEntry comes to: its hosts, how they are found, their addresses. */
+
+interface Entry {
+  readonly metadata: { readonly labels?: Readonly<Record<string, string>> };
+  readonly spec: { readonly hosts: readonly string[]; readonly resolution?: string };
+}
+
+export type EntryResolution = "STATIC" | "DNS" | "DNS_ROUND_ROBIN";
+
+const effective: readonly EntryResolution[] = ["STATIC", "DNS", "DNS_ROUND_ROBIN"];
+
+/** Undefined for an entry that has no effect yet: its hosts are what they are without it. */
+export function entryResolution({ spec }: Entry): EntryResolution | undefined {
+  return effective.find((each) => each === spec.resolution);
+}
+
+/** As clients' names are compared with them: in lower case and without a trailing dot. */
+export function entryHosts({ spec }: Entry): readonly string[] {
+  return spec.hosts.map((host) => host.toLowerCase().replace(/\.$/, ""));
+}
+
+/** Istio's label: `false` leaves hosts without an address where none is written. */
+const allocationLabel = "networking.istio.io/enable-autoallocate-ip";
+
+/** Whether hosts that have no address get one, by which captured workloads find them. */
+export function allocatesAddresses({ metadata }: Entry): boolean {
+  return metadata.labels?.[allocationLabel] !== "false";
+}
