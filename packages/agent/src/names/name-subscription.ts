@@ -48,10 +48,10 @@ export class NameSubscription {
 }
 
 function entriesOf({ table }: NameTable): readonly NameEntry[] {
-  return Object.entries(table).map(([hostname, { ips, registry, shortname, namespace, ports, targets }]) => ({
+  return Object.entries(table).map(([hostname, { ips, registry, shortname, ports, targets }]) => ({
     hostname,
     addresses: ips,
-    ...(registry === "Kubernetes" && shortname !== "" ? { kubernetes: { shortName: shortname, namespace } } : {}),
+    isKubernetes: registry === "Kubernetes" && shortname !== "",
     ports: ports.map(({ name, number, isUdp }) => ({ name, port: number, protocol: isUdp ? "udp" : "tcp" })),
     targets,
   }));

@@ -1,16 +1,18 @@
 // DNS beside the workload: the server of packages/capture, with the names that come by the proxy's stream.
-import { readFile } from "node:fs/promises";
 import {
   type DnsAddress,
+  type Forwarding,
+  isSameServer,
   type NameServer,
   NameTable,
   type NameTableOptions,
-  readResolverSettings,
+  type ResolverSettings,
   startDnsServer,
 } from "@tulle/capture/dns";
 import type { Logger, MetricRegistry } from "@tulle/telemetry";
 import { systemClock } from "@tulle/timing";
 import { NameSubscription } from "./name-subscription.ts";
+import { ResolverFile } from "./resolver-file.ts";
 
 export interface NamesOptions {
   readonly addresses: readonly DnsAddress[];
@@ -29,27 +31,25 @@ export interface RunningNames extends AsyncDisposable {
   readonly addresses: readonly NameServer[];
 }
 
-/** Rejects when an address cannot be bound, or the machine does not say whom to ask. */
+/** Rejects when an address cannot be bound. */
 export async function startNames(options: NamesOptions): Promise<RunningNames> {
   const { log, metrics, namespace, serviceDomain } = options;
-  const resolver = readResolverSettings(await readFile(options.resolverFile, "utf8"));
-  const tableOptions: NameTableOptions = { namespace, serviceDomain, searchDomains: resolver.searchDomains };
+  const resolver = new ResolverFile({ path: options.resolverFile, clock: systemClock, log });
+  const tableOptions: NameTableOptions = {
+    namespace,
+    serviceDomain,
+    searchDomains: () => resolver.settings().searchDomains,
+  };
   let table: NameTable | undefined;
   const subscription = new NameSubscription({
     onNames: (entries) => (table = new NameTable(entries, tableOptions)),
     log,
   });
-  const servers = resolver.servers.map((address) => ({ address, port: dnsPort }));
   const running = await startDnsServer({
     addresses: options.addresses,
     names: () => table,
     ownDomains: options.ownDomains,
-    forwarding: {
-      // A server that is this one would be asked for ever.
-      servers: servers.filter((server) => !options.addresses.some((own) => isSame(own, server))),
-      timeoutMs: resolver.timeoutMs,
-      attempts: resolver.attempts,
-    },
+    forwarding: () => forwardingOf(resolver.settings(), options.addresses),
     metrics,
     clock: systemClock,
   });
@@ -61,6 +61,10 @@ export async function startNames(options: NamesOptions): Promise<RunningNames> {
 
 const dnsPort = 53;
 
-function isSame(a: NameServer, b: NameServer): boolean {
-  return a.address === b.address && a.port === b.port;
+/** Without this server itself: what it asks would come back to it. */
+function forwardingOf({ servers, timeoutMs, attempts }: ResolverSettings, own: readonly NameServer[]): Forwarding {
+  const others = servers
+    .map((address) => ({ address, port: dnsPort }))
+    .filter((server) => !own.some((each) => isSameServer(each, server)));
+  return { servers: others, timeoutMs, attempts };
 }

@@ -10,7 +10,7 @@ const entries: readonly NameEntry[] = [
   {
     hostname: "catalog.shop.svc.cluster.local",
     addresses: ["10.96.0.7", "fd00::7"],
-    kubernetes: { shortName: "catalog", namespace: "shop" },
+    isKubernetes: true,
     ports: [
       { name: "http", protocol: "tcp", port: 80 },
       { name: "grpc", protocol: "tcp", port: 9000 },
@@ -19,24 +19,24 @@ const entries: readonly NameEntry[] = [
   {
     hostname: "users.people.svc.cluster.local",
     addresses: ["10.96.0.8"],
-    kubernetes: { shortName: "users", namespace: "people" },
+    isKubernetes: true,
   },
   {
     hostname: "database.shop.svc.cluster.local",
     addresses: ["10.244.0.5", "10.244.1.6"],
-    kubernetes: { shortName: "database", namespace: "shop" },
+    isKubernetes: true,
     ports: [{ name: "sql", protocol: "tcp", port: 5432 }],
     targets: ["database-0.database.shop.svc.cluster.local", "database-1.database.shop.svc.cluster.local"],
   },
   {
     hostname: "database-0.database.shop.svc.cluster.local",
     addresses: ["10.244.0.5"],
-    kubernetes: { shortName: "database-0.database", namespace: "shop" },
+    isKubernetes: true,
   },
   {
     hostname: "database-1.database.shop.svc.cluster.local",
     addresses: ["10.244.1.6"],
-    kubernetes: { shortName: "database-1.database", namespace: "shop" },
+    isKubernetes: true,
   },
   { hostname: "API.example.com", addresses: ["240.240.0.1", "10.0.0.0/8"] },
   { hostname: "*.wild.example", addresses: ["240.240.0.2"] },
@@ -44,7 +44,7 @@ const entries: readonly NameEntry[] = [
 const names = new NameTable(entries, {
   namespace: "shop",
   serviceDomain: "svc.cluster.local",
-  searchDomains: ["shop.svc.cluster.local", "svc.cluster.local", "cluster.local", "corp.example"],
+  searchDomains: () => ["shop.svc.cluster.local", "svc.cluster.local", "cluster.local", "corp.example"],
 });
 
 /** `undefined`: passed on. Otherwise the code, the answer's records, and those beside it. */
@@ -143,8 +143,14 @@ for (const [name, type, expected] of rows) {
 
 test("of a domain that nobody else knows, what is not in the table is nothing", () => {
   assert.deepEqual(ask("nothing.shop.svc.cluster.local", "A", ["cluster.local"]), ["NXDOMAIN"]);
-  assert.deepEqual(ask("cluster.local", "A", ["cluster.local"]), ["NXDOMAIN"]);
+  assert.deepEqual(ask("0.shop.svc.cluster.local", "A", ["cluster.local"]), ["NXDOMAIN"]);
   assert.equal(ask("notcluster.local", "A", ["cluster.local"]), undefined);
+});
+
+test("a domain that names lie in is there, if without records of its own", () => {
+  for (const domain of ["cluster.local", "svc.cluster.local", "shop.svc.cluster.local", "people.svc.cluster.local"]) {
+    assert.deepEqual(ask(domain, "A", ["cluster.local"]), ["NOERROR"]);
+  }
 });
 
 test("each answer begins with another address", () => {

@@ -29,7 +29,9 @@ export function answerQuery({ name, type }: DnsQuery, context: AnswerContext): D
     if (ports.length === 0) return noName;
     return type === recordType.SRV || type === recordType.ANY ? serviceAnswer(host, ports, names) : noData;
   }
-  return ownDomains.some((domain) => name === domain || name.endsWith(`.${domain}`)) ? noName : undefined;
+  const isApex = ownDomains.includes(name);
+  if (!isApex && !ownDomains.some((domain) => name.endsWith(`.${domain}`))) return undefined;
+  return isApex || names.hasBelow(name) ? noData : noName;
 }
 
 function reverseAnswer(target: string | undefined, type: number): DnsAnswer | undefined {

@@ -51,8 +51,15 @@ const kinds: readonly { readonly name: string; readonly message: Buffer; readonl
         { type: "A", name: "b" },
       ],
     }),
-    kind: "foreign",
+    kind: "malformed",
   },
+  { name: "a transfer of a zone", message: question("a.b", "AXFR"), kind: "transfer" },
+  {
+    name: "a transfer of what is new in a zone",
+    message: question("a.b", "IXFR", { authorities: [{ type: "A", name: "a.b", data: "10.0.0.1" }] }),
+    kind: "transfer",
+  },
+  { name: "a notification", message: question("a.b", "SOA", { flags: 4 << 11 }), kind: "foreign" },
   { name: "an update", message: question("a.b", "A", { flags: 5 << 11 }), kind: "foreign" },
   {
     name: "another class",
@@ -170,6 +177,18 @@ test("a service's record carries priority, weight and port before its name", () 
   assert.equal(answer.additionals?.[0]?.name, "a.b.svc.cluster.local");
 });
 
+test("who asks for signatures is told that this was understood", () => {
+  const asked = question("a.b", "A", {
+    additionals: [{ ...opt(1232).additionals![0]!, flags: 0x80_00 } as packet.Answer],
+  });
+  const flags = (query: Buffer): unknown => {
+    const [record] = answerTo(query, []).additionals ?? [];
+    return record?.type === "OPT" && record.flags;
+  };
+  assert.equal(flags(asked), 0x80_00);
+  assert.equal(flags(question("a.b", "A", opt(1232))), 0);
+});
+
 test("an answer that is too long ends with a whole record, and says so", () => {
   const addresses = Array.from({ length: 100 }, (_, index) => ({
     type: recordType.A,
@@ -211,9 +230,9 @@ test("only the same question under the same number is an answer", () => {
     packet.encode({ type, id, questions: [{ type: "A", name }] });
   assert.ok(isAnswerTo(answer(4711, "a.example"), query));
   assert.ok(!isAnswerTo(answer(4712, "a.example"), query));
+  assert.ok(isAnswerTo(answer(4711, "A.Example"), query), "some servers do not keep the spelling");
   assert.ok(
-    !isAnswerTo(answer(4711, "A.example"), query),
-    "another spelling: whoever sent it has not seen the question",
+    !isAnswerTo(packet.encode({ type: "response", id: 4711, questions: [{ type: "AAAA", name: "a.example" }] }), query),
   );
   assert.ok(!isAnswerTo(answer(4711, "b.example"), query));
   assert.ok(!isAnswerTo(answer(4711, "a.example", "query"), query));

@@ -1,8 +1,26 @@
 // DNS messages as far as names of the mesh need them (RFC 1035 §4): the question of a query, and an answer to it. The
 // question goes back as it came, byte for byte: resolvers that mix upper and lower case, to be harder to fool, compare.
 
-export const recordType = { A: 1, CNAME: 5, PTR: 12, AAAA: 28, SRV: 33, OPT: 41, ANY: 255 } as const;
-export const responseCode = { noError: 0, formatError: 1, serverFailure: 2, nameError: 3, badVersion: 16 } as const;
+export const recordType = {
+  A: 1,
+  CNAME: 5,
+  PTR: 12,
+  AAAA: 28,
+  SRV: 33,
+  OPT: 41,
+  IXFR: 251,
+  AXFR: 252,
+  ANY: 255,
+} as const;
+export const responseCode = {
+  noError: 0,
+  formatError: 1,
+  serverFailure: 2,
+  nameError: 3,
+  notImplemented: 4,
+  refused: 5,
+  badVersion: 16,
+} as const;
 
 /** What a client asks, in the one form that we answer: one question, and at most an OPT record behind it. */
 export interface DnsQuery {
@@ -19,11 +37,16 @@ export interface DnsQuery {
 
 /**
  * - `query`: one that may be about a name of the mesh.
+ * - `transfer`: one for all of a zone, which is answered with many messages.
  * - `foreign`: a message of another kind, such as an update or a signed one; only a server that knows it can answer.
- * - `malformed`: a query that nobody can answer.
+ * - `malformed`: a query that nobody can answer, such as one with two questions (RFC 9619 §4).
  * - `noQuery`: too short for a header, or an answer.
  */
-export type ReadMessage = { readonly kind: "query"; readonly query: DnsQuery } | "foreign" | "malformed" | "noQuery";
+export type ReadMessage =
+  | { readonly kind: "query" | "transfer"; readonly query: DnsQuery }
+  | "foreign"
+  | "malformed"
+  | "noQuery";
 
 export const headerBytes = 12;
 const flagResponse = 0x80;
@@ -33,6 +56,7 @@ const flagTruncated = 0x02;
 const flagRecursionDesired = 0x01;
 const flagRecursionAvailable = 0x80;
 const flagCheckingDisabled = 0x10;
+const flagDnssecOk = 0x80;
 const classInternet = 1;
 /** RFC 1035 §2.3.4 */
 const maxNameBytes = 255;
@@ -46,17 +70,17 @@ export function readQuery(message: Buffer): ReadMessage {
   if (message.length < headerBytes || (message[2]! & flagResponse) !== 0) return "noQuery";
   if ((message[2]! & opcodeMask) !== 0) return "foreign";
   const [questions, answers, authorities, additional] = [4, 6, 8, 10].map((at) => message.readUInt16BE(at));
-  if (questions !== 1 || answers !== 0 || authorities !== 0) return questions === 0 ? "malformed" : "foreign";
+  if (questions !== 1) return "malformed";
   const name = readName(message, headerBytes);
   if (name === undefined || name.end + 4 > message.length) return "malformed";
   const questionEnd = name.end + 4;
   const type = message.readUInt16BE(name.end);
-  if (message.readUInt16BE(name.end + 2) !== classInternet || name.text === undefined) return "foreign";
-  const query = { name: name.text, type, questionEnd };
-  if (additional === 0) {
-    const plain = { ...query, maxDatagramBytes: plainDatagramBytes, ednsVersion: undefined };
-    return { kind: "query", query: plain };
-  }
+  const query = { name: name.text ?? "", type, questionEnd };
+  const plain = { ...query, maxDatagramBytes: plainDatagramBytes, ednsVersion: undefined };
+  if (type === recordType.AXFR || type === recordType.IXFR) return { kind: "transfer", query: plain };
+  const isInternet = message.readUInt16BE(name.end + 2) === classInternet;
+  if (!isInternet || name.text === undefined || answers !== 0 || authorities !== 0) return "foreign";
+  if (additional === 0) return { kind: "query", query: plain };
   // An OPT record has the root for its name, the client's limit for its class, and the version in its time to live.
   const isOpt =
     additional === 1 &&
@@ -144,6 +168,8 @@ export function writeAnswer(query: Buffer, asked: DnsQuery, answer: DnsAnswer, l
   opt.writeUInt16BE(recordType.OPT, 1);
   opt.writeUInt16BE(maxDatagramBytes, 3);
   opt[5] = answer.code >> 4;
+  // RFC 3225 §3: DO comes back as it was asked.
+  opt[7] = query[asked.questionEnd + 7]! & flagDnssecOk;
   return Buffer.concat([bytes, opt]);
 }
 
@@ -159,7 +185,7 @@ function writeHeader(bytes: Buffer, query: Buffer, code: number, isCut: boolean)
   const copied = query[2]! & (opcodeMask | flagRecursionDesired);
   const authoritative = code === responseCode.noError || code === responseCode.nameError ? flagAuthoritative : 0;
   bytes[2] = flagResponse | copied | authoritative | (isCut ? flagTruncated : 0);
-  bytes[3] = flagRecursionAvailable | (query[3]! & flagCheckingDisabled) | (code & 0xf);
+  bytes[3] = flagRecursionAvailable | (query[3]! & flagCheckingDisabled) | (code & responseCodeMask);
 }
 
 class RecordWriter {
@@ -235,8 +261,8 @@ function nameBytes(name: string): number {
 }
 
 /**
- * Whether the message answers the query: the same number and the same question, byte for byte. Anything else that comes
- * is not from the server that was asked, or late.
+ * Whether the message answers the query: the same number and the same question. Anything else that comes is not from
+ * the server that was asked, or late. Some servers send names back in lower case; who mixes cases compares himself.
  */
 export function isAnswerTo(message: Buffer, query: Buffer): boolean {
   if (message.length < headerBytes || (message[2]! & flagResponse) === 0) return false;
@@ -244,8 +270,31 @@ export function isAnswerTo(message: Buffer, query: Buffer): boolean {
   const questions = query.readUInt16BE(4);
   const has = message.readUInt16BE(4);
   // A server that cannot read the query sends back its header alone.
-  if (has === 0) return (message[3]! & 0xf) !== responseCode.noError;
+  if (has === 0) return (message[3]! & responseCodeMask) !== responseCode.noError;
   if (has !== questions) return false;
-  const end = questions === 1 ? (readName(query, headerBytes)?.end ?? -4) + 4 : headerBytes;
-  return message.length >= end && message.compare(query, headerBytes, end, headerBytes, end) === 0;
+  const nameEnd = questions === 1 ? readName(query, headerBytes)?.end : undefined;
+  if (nameEnd === undefined) return true;
+  const end = nameEnd + 4;
+  if (message.length < end || message.compare(query, nameEnd, end, nameEnd, end) !== 0) return false;
+  for (let at = headerBytes; at < nameEnd; at += 1) {
+    if (message[at] !== query[at] && lowerCase(message[at]!) !== lowerCase(query[at]!)) return false;
+  }
+  return true;
 }
+
+/** A length of a label is less than any letter. */
+function lowerCase(byte: number): number {
+  return byte >= 0x41 && byte <= 0x5a ? byte | 0x20 : byte;
+}
+
+/** That a server cannot or will not answer, which says nothing of the name. */
+export function isRefusal(message: Buffer): boolean {
+  return refusals.has(message[3]! & responseCodeMask);
+}
+
+const responseCodeMask = 0xf;
+const refusals: ReadonlySet<number> = new Set([
+  responseCode.serverFailure,
+  responseCode.notImplemented,
+  responseCode.refused,
+]);

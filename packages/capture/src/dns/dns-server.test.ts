@@ -2,136 +2,30 @@
 // answer, are silent, lie, or are not there.
 import assert from "node:assert/strict";
 import { createSocket } from "node:dgram";
-import { promises as dns } from "node:dns";
-import { type EventEmitter, once } from "node:events";
+import { once } from "node:events";
 import { connect, createServer, type AddressInfo, type Socket } from "node:net";
-import { type TestContext, test } from "node:test";
+import { test } from "node:test";
 import packet from "dns-packet";
 import { MetricRegistry } from "@tulle/telemetry";
 import { systemClock } from "@tulle/timing";
-import { type RunningDnsServer, startDnsServer } from "./dns-server.ts";
-import type { NameServer } from "./forwarder.ts";
+import { ToolUnavailable } from "../../../../tests/tools/tool-unavailable.ts";
+import {
+  addressAnswer,
+  count,
+  exchange,
+  manyAddresses,
+  query,
+  startServer,
+  streamUpstream,
+  testTable,
+  upstream,
+} from "../testing/name-servers.ts";
+import { startDnsServer } from "./dns-server.ts";
 import { LengthPrefixed, withLength } from "./length-prefixed.ts";
-import { NameTable } from "./name-table.ts";
-
-const manyAddresses = Array.from({ length: 60 }, (_, index) => `10.244.0.${index}`);
-const table = new NameTable(
-  [
-    {
-      hostname: "catalog.shop.svc.cluster.local",
-      addresses: ["10.96.0.7"],
-      kubernetes: { shortName: "catalog", namespace: "shop" },
-      ports: [{ name: "http", protocol: "tcp", port: 80 }],
-    },
-    { hostname: "many.example", addresses: manyAddresses },
-  ],
-  { namespace: "shop", serviceDomain: "svc.cluster.local", searchDomains: [] },
-);
-
-type Answer = (query: Buffer) => readonly Buffer[];
-
-const addressAnswer = (query: Buffer, address: string): Buffer => {
-  const { id, questions } = packet.decode(query);
-  const [question] = questions ?? [];
-  assert.ok(question !== undefined);
-  return packet.encode({
-    type: "response",
-    ...(id === undefined ? {} : { id }),
-    questions: [question],
-    answers: [{ type: "A", name: question.name, data: address }],
-  });
-};
-
-interface Upstream {
-  readonly server: NameServer;
-  /** Emits `message` for each question. */
-  readonly socket: EventEmitter;
-  /** What it was asked. */
-  readonly asked: readonly Buffer[];
-}
-
-/** A name server of the machine. */
-async function upstream(t: TestContext, answer: Answer): Promise<Upstream> {
-  const asked: Buffer[] = [];
-  const socket = createSocket("udp4");
-  socket.on("message", (message, remote) => {
-    asked.push(message);
-    for (const each of answer(message)) socket.send(each, remote.port, remote.address);
-  });
-  socket.bind(0, "127.0.0.1");
-  await once(socket, "listening");
-  t.after(() => socket.close());
-  return { server: { address: "127.0.0.1", port: socket.address().port }, socket, asked };
-}
-
-/** The same over TCP. */
-async function streamUpstream(t: TestContext, answer: Answer): Promise<Omit<Upstream, "socket">> {
-  const asked: Buffer[] = [];
-  const server = createServer((socket) => {
-    const messages = new LengthPrefixed();
-    socket.on("error", () => undefined);
-    socket.on("data", (chunk: Buffer) => {
-      for (const message of messages.take(chunk)) {
-        asked.push(message);
-        for (const each of answer(message)) socket.write(withLength(each));
-      }
-    });
-  });
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  t.after(() => server.close());
-  return { server: { address: "127.0.0.1", port: (server.address() as AddressInfo).port }, asked };
-}
-
-interface Started {
-  readonly running: RunningDnsServer;
-  readonly resolver: dns.Resolver;
-  readonly metrics: MetricRegistry;
-  readonly at: NameServer;
-}
-
-interface StartOptions {
-  readonly servers?: readonly NameServer[];
-  readonly names?: NameTable | undefined;
-  readonly timeoutMs?: number;
-}
-
-async function start(t: TestContext, options: StartOptions = {}): Promise<Started> {
-  const metrics = new MetricRegistry();
-  const running = await startDnsServer({
-    addresses: [{ address: "127.0.0.1", port: 0 }],
-    names: () => ("names" in options ? options.names : table),
-    ownDomains: [],
-    forwarding: { servers: options.servers ?? [], timeoutMs: options.timeoutMs ?? 10_000, attempts: 1 },
-    metrics,
-    clock: systemClock,
-  });
-  t.after(() => running.close());
-  const [at] = running.addresses;
-  assert.ok(at !== undefined);
-  const resolver = new dns.Resolver();
-  resolver.setServers([`${at.address}:${at.port}`]);
-  t.after(() => resolver.cancel());
-  return { running, resolver, metrics, at };
-}
-
-const count = (metrics: MetricRegistry, name: string): number => metrics.counter({ name }).value;
-
-/** The answer to one datagram, as bytes. */
-async function exchange(t: TestContext, { address, port }: NameServer, query: Buffer): Promise<Buffer> {
-  const socket = createSocket("udp4");
-  t.after(() => socket.close());
-  socket.send(query, port, address);
-  const [answer] = (await once(socket, "message")) as [Buffer];
-  return answer;
-}
-
-const query = (name: string, id = 7): Buffer =>
-  packet.encode({ type: "query", id, flags: packet.RECURSION_DESIRED, questions: [{ type: "A", name }] });
 
 test("names of the mesh are answered, and nobody else hears of them", async (t) => {
   const { server, asked } = await upstream(t, () => []);
-  const { resolver, metrics } = await start(t, { servers: [server] });
+  const { resolver, metrics } = await startServer(t, { servers: [server] });
   assert.deepEqual(await resolver.resolve4("catalog.shop"), ["10.96.0.7"]);
   const [service] = await resolver.resolveSrv("_http._tcp.catalog.shop");
   assert.equal(`${service?.name}:${service?.port}`, "catalog.shop.svc.cluster.local:80");
@@ -143,7 +37,7 @@ test("names of the mesh are answered, and nobody else hears of them", async (t) 
 });
 
 test("an answer that is too long for a datagram comes over TCP", async (t) => {
-  const { resolver } = await start(t);
+  const { resolver } = await startServer(t);
   const answers = await resolver.resolve4("many.example");
   assert.deepEqual([...answers].sort(), [...manyAddresses].sort());
 });
@@ -152,16 +46,19 @@ test("every other question, and its answer, passes byte for byte", async (t) => 
   const { server, asked } = await upstream(t, (message) => [
     Buffer.concat([addressAnswer(message, "192.0.2.1"), Buffer.from("what nobody understands")]),
   ]);
-  const { at } = await start(t, { servers: [server] });
+  const { at } = await startServer(t, { servers: [server] });
   const odd = Buffer.concat([query("WwW.Example.org"), Buffer.from("more than a question")]);
   const answer = await exchange(t, at, odd);
-  assert.deepEqual(asked, [odd]);
+  assert.deepEqual(
+    asked.map((message) => message.subarray(2)),
+    [odd.subarray(2)],
+  );
   assert.deepEqual(answer, Buffer.concat([addressAnswer(odd, "192.0.2.1"), Buffer.from("what nobody understands")]));
 });
 
 test("what is asked over TCP is passed on over TCP, several questions on one connection in their order", async (t) => {
   const { server, asked } = await streamUpstream(t, (message) => [addressAnswer(message, "192.0.2.1")]);
-  const { at } = await start(t, { servers: [server] });
+  const { at } = await startServer(t, { servers: [server] });
   const socket: Socket = connect(at.port, at.address);
   t.after(() => socket.destroy());
   socket.write(Buffer.concat([withLength(query("a.example", 1)), withLength(query("catalog.shop", 2))]));
@@ -180,12 +77,12 @@ test("what is asked over TCP is passed on over TCP, several questions on one con
 
 test("an answer that answers something else is passed over", async (t) => {
   const { server } = await upstream(t, (message) => [
-    addressAnswer(query("www.example.org", 8), "6.6.6.6"),
-    addressAnswer(query("www.evil.org"), "6.6.6.6"),
+    addressAnswer(query("www.example.org", (message.readUInt16BE(0) + 1) % 65_536), "6.6.6.6"),
+    addressAnswer(query("www.evil.org", message.readUInt16BE(0)), "6.6.6.6"),
     Buffer.from("rubbish"),
     addressAnswer(message, "192.0.2.1"),
   ]);
-  const { at } = await start(t, { servers: [server] });
+  const { at } = await startServer(t, { servers: [server] });
   const answer = packet.decode(await exchange(t, at, query("www.example.org")));
   assert.deepEqual(
     answer.answers?.map((record) => "data" in record && record.data),
@@ -203,7 +100,7 @@ test("a name server that is silent or not there gives way to the next, which is 
   gone.close();
   await once(gone, "close");
   const nobody = { address: "127.0.0.1", port };
-  const { at } = await start(t, { servers: [nobody, silent.server, good.server], timeoutMs: 50 });
+  const { at } = await startServer(t, { servers: [nobody, silent.server, good.server], timeoutMs: 50 });
   await exchange(t, at, query("a.example"));
   await exchange(t, at, query("b.example"));
   assert.equal(silent.asked.length, 1);
@@ -213,7 +110,7 @@ test("a name server that is silent or not there gives way to the next, which is 
 test("a name server that the machine has no way to gives way to the next", async (t) => {
   const good = await upstream(t, (message) => [addressAnswer(message, "192.0.2.1")]);
   // The kernel lets nobody connect to a broadcast address unasked.
-  const { at } = await start(t, { servers: [{ address: "127.255.255.255", port: 53 }, good.server] });
+  const { at } = await startServer(t, { servers: [{ address: "127.255.255.255", port: 53 }, good.server] });
   const answer = packet.decode(await exchange(t, at, query("a.example")));
   assert.equal(answer.answers?.length, 1);
 });
@@ -224,9 +121,9 @@ test("a server that is closed asks nobody any more, and answers no question that
   const metrics = new MetricRegistry();
   const running = await startDnsServer({
     addresses: [{ address: "127.0.0.1", port: 0 }],
-    names: () => table,
+    names: () => testTable,
     ownDomains: [],
-    forwarding: { servers: [silent.server, next.server], timeoutMs: 10_000, attempts: 1 },
+    forwarding: () => ({ servers: [silent.server, next.server], timeoutMs: 10_000, attempts: 1 }),
     metrics,
     clock: systemClock,
   });
@@ -246,7 +143,7 @@ test("a server that is closed asks nobody any more, and answers no question that
 test("where no name server answers, the client is told, and asks anew later", async (t) => {
   let isWell = false;
   const { server } = await upstream(t, (message) => (isWell ? [addressAnswer(message, "192.0.2.1")] : []));
-  const { at, metrics } = await start(t, { servers: [server], timeoutMs: 50 });
+  const { at, metrics } = await startServer(t, { servers: [server], timeoutMs: 50 });
   const failed = packet.decode(await exchange(t, at, query("a.example")));
   assert.equal(failed.flags! & 0xf, 2);
   assert.equal(failed.questions?.[0]?.name, "a.example");
@@ -258,14 +155,14 @@ test("where no name server answers, the client is told, and asks anew later", as
 
 test("before the control plane has sent its names, nothing is said of any", async (t) => {
   const { server, asked } = await upstream(t, (message) => [addressAnswer(message, "192.0.2.1")]);
-  const { at } = await start(t, { servers: [server], names: undefined });
+  const { at } = await startServer(t, { servers: [server], names: undefined });
   const answer = packet.decode(await exchange(t, at, query("catalog.shop")));
   assert.equal(answer.flags! & 0xf, 2);
   assert.equal(asked.length, 0);
 });
 
 test("a version of EDNS that nobody knows is told so", async (t) => {
-  const { at } = await start(t);
+  const { at } = await startServer(t);
   const asked = packet.encode({
     type: "query",
     id: 7,
@@ -290,7 +187,7 @@ test("a version of EDNS that nobody knows is told so", async (t) => {
 });
 
 test("rubbish is refused or passed over, and the next question answered", async (t) => {
-  const { at, resolver } = await start(t);
+  const { at, resolver } = await startServer(t);
   const socket = createSocket("udp4");
   t.after(() => socket.close());
   for (const rubbish of ["", "x", "0123456789ab", "\u0000".repeat(12)]) socket.send(rubbish, at.port, at.address);
@@ -301,8 +198,43 @@ test("rubbish is refused or passed over, and the next question answered", async 
   assert.deepEqual(await resolver.resolve4("catalog.shop"), ["10.96.0.7"]);
 });
 
+test("a transfer of a zone is refused: it would be many answers", async (t) => {
+  const { server, asked } = await upstream(t, () => []);
+  const { at } = await startServer(t, { servers: [server] });
+  for (const name of ["example.org", "catalog.shop"]) {
+    const transfer = packet.encode({ type: "query", id: 7, questions: [{ type: "AXFR", name }] });
+    const answer = packet.decode(await exchange(t, at, transfer));
+    assert.equal(answer.flags! & 0xf, 5);
+    assert.deepEqual(answer.questions, [{ type: "AXFR", name, class: "IN" }]);
+  }
+  assert.equal(asked.length, 0);
+});
+
+test("a datagram from port 0, where no answer can go, is passed over", async (t) => {
+  const definitions = {
+    socket: { arguments: ["i32", "i32", "i32"], return: "i32" },
+    sendto: { arguments: ["i32", "buffer", "u64", "i32", "buffer", "u32"], return: "i64" },
+    close: { arguments: ["i32"], return: "i32" },
+  } as const;
+  const { functions: calls } = process.getBuiltinModule("node:ffi").dlopen(null, definitions);
+  const [inet, raw, udp] = [2, 3, 17];
+  const descriptor = calls.socket(inet, raw, udp);
+  if (descriptor < 0) throw new ToolUnavailable("a raw socket", "only root may open one; run this test as root");
+  t.after(() => calls.close(descriptor));
+  const { at, resolver, metrics } = await startServer(t);
+  const question = query("catalog.shop");
+  const header = Buffer.alloc(8);
+  header.writeUInt16BE(at.port, 2);
+  header.writeUInt16BE(header.length + question.length, 4);
+  const datagram = Buffer.concat([header, question]);
+  const to = Buffer.from([inet, 0, 0, 0, 127, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0]);
+  assert.equal(Number(calls.sendto(descriptor, datagram, BigInt(datagram.length), 0, to, to.length)), datagram.length);
+  assert.deepEqual(await resolver.resolve4("catalog.shop"), ["10.96.0.7"]);
+  assert.equal(count(metrics, "dns_requests_total"), 1);
+});
+
 test("connections that ask nothing keep nobody out", async (t) => {
-  const { at } = await start(t);
+  const { at } = await startServer(t);
   const idle = Array.from({ length: 300 }, () => connect(at.port, at.address).on("error", () => undefined));
   t.after(() => {
     for (const socket of idle) socket.destroy();
@@ -316,12 +248,12 @@ test("connections that ask nothing keep nobody out", async (t) => {
 });
 
 test("an address that is taken fails the start, and leaves nothing", async (t) => {
-  const { at } = await start(t);
+  const { at } = await startServer(t);
   const again = startDnsServer({
     addresses: [{ address: "127.0.0.1", port: 0 }, at],
-    names: () => table,
+    names: () => testTable,
     ownDomains: [],
-    forwarding: { servers: [], timeoutMs: 1000, attempts: 1 },
+    forwarding: () => ({ servers: [], timeoutMs: 1000, attempts: 1 }),
     metrics: new MetricRegistry(),
     clock: systemClock,
   });
@@ -336,9 +268,9 @@ test("an address that a machine may lack is left out there, and the others answe
         { ...lacks, ...more },
         { address: "127.0.0.1", port: 0 },
       ],
-      names: () => table,
+      names: () => testTable,
       ownDomains: [],
-      forwarding: { servers: [], timeoutMs: 1000, attempts: 1 },
+      forwarding: () => ({ servers: [], timeoutMs: 1000, attempts: 1 }),
       metrics: new MetricRegistry(),
       clock: systemClock,
     });

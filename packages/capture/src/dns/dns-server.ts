@@ -3,6 +3,7 @@
 import { createSocket, type RemoteInfo, type Socket as DatagramSocket } from "node:dgram";
 import { once } from "node:events";
 import { isIPv6, type Socket } from "node:net";
+import { pipeline } from "node:stream/promises";
 import { GuardedListener } from "@tulle/listening";
 import type { Counter, MetricRegistry } from "@tulle/telemetry";
 import type { Clock } from "@tulle/timing";
@@ -10,7 +11,6 @@ import { answerQuery } from "./answer-query.ts";
 import {
   type DnsAnswer,
   type DnsQuery,
-  headerBytes,
   noRecords,
   readQuery,
   refuse,
@@ -33,7 +33,7 @@ export interface DnsServerOptions {
   readonly names: () => NameTable | undefined;
   /** Domains that nobody else knows: a name in them that is not in the table is none. */
   readonly ownDomains: readonly string[];
-  readonly forwarding: Omit<ForwarderOptions, "clock">;
+  readonly forwarding: ForwarderOptions["forwarding"];
   readonly metrics: MetricRegistry;
   readonly clock: Clock;
 }
@@ -111,7 +111,11 @@ function closed(socket: DatagramSocket): Promise<void> {
 async function listenForDatagrams(address: string, port: number, responder: Responder): Promise<DatagramSocket> {
   const socket = createSocket({ type: isIPv6(address) ? "udp6" : "udp4", ipv6Only: isIPv6(address) });
   socket.on("message", (message: Buffer, { port: remotePort, address: remote }: RemoteInfo) => {
-    responder.respond(message, "udp", (answer) => socket.send(answer, remotePort, remote, () => undefined));
+    // Who has the right to raw sockets can name a port to which nothing can be sent.
+    if (remotePort === 0) return;
+    responder.respond(message, { transport: "udp", remotePort }, (answer) =>
+      socket.send(answer, remotePort, remote, () => undefined),
+    );
   });
   socket.bind(port, address);
   try {
@@ -136,33 +140,39 @@ function listenForStreams(responder: Responder): GuardedListener {
 
 /** One question after the other: a client that sends many waits for their answers, and fills no memory. */
 async function answerStream(socket: Socket, responder: Responder): Promise<void> {
+  const origin: Origin = { transport: "tcp", remotePort: socket.remotePort ?? 0 };
   const messages = new LengthPrefixed();
-  try {
-    for await (const chunk of socket as AsyncIterable<Buffer>) {
+  const answers = async function* (chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+    for await (const chunk of chunks) {
       for (const message of messages.take(chunk)) {
         const { promise, resolve } = Promise.withResolvers<Buffer | undefined>();
-        responder.respond(message, "tcp", resolve, () => resolve(undefined));
+        responder.respond(message, origin, resolve, () => resolve(undefined));
         const answer = await promise;
         if (answer === undefined) return;
-        if (!socket.write(withLength(answer))) await once(socket, "drain");
+        yield withLength(answer);
       }
     }
-  } catch {
-    // It has gone.
-  } finally {
-    socket.destroy();
-  }
+  };
+  // It may go at any time.
+  await pipeline(socket, answers, socket).catch(() => undefined);
+  socket.destroy();
+}
+
+/** Where a question comes from. */
+interface Origin {
+  readonly transport: Transport;
+  readonly remotePort: number;
 }
 
 class Responder {
   readonly #options: DnsServerOptions;
   readonly #forwarder: Forwarder;
-  readonly #counters: Readonly<Record<"requests" | "upstreamRequests" | "failures", Counter>>;
+  readonly #counters: Readonly<Record<"requests" | "upstreamRequests" | "failures" | "loops", Counter>>;
   #turn = 0;
 
   constructor(options: DnsServerOptions) {
     this.#options = options;
-    this.#forwarder = new Forwarder({ ...options.forwarding, clock: options.clock });
+    this.#forwarder = new Forwarder(options);
     const counter = (name: string, help: string): Counter => options.metrics.counter({ name, help });
     this.#counters = {
       requests: counter("dns_requests_total", "DNS questions of the workload."),
@@ -171,6 +181,10 @@ class Responder {
         "DNS questions passed on to the machine's name servers.",
       ),
       failures: counter("dns_upstream_failures_total", "Of these, questions that no name server has answered in time."),
+      loops: counter(
+        "dns_upstream_loops_total",
+        "Questions passed on that came back here: a name server of the machine is this one, or leads to it.",
+      ),
     };
   }
 
@@ -179,15 +193,29 @@ class Responder {
   }
 
   /** `ignore`: there is nothing to answer. */
-  respond(message: Buffer, transport: Transport, answer: (bytes: Buffer) => void, ignore?: () => void): void {
+  respond(
+    message: Buffer,
+    { transport, remotePort }: Origin,
+    answer: (bytes: Buffer) => void,
+    ignore?: () => void,
+  ): void {
     const read = readQuery(message);
     if (read === "noQuery") {
       ignore?.();
       return;
     }
+    if (this.#forwarder.hasAsked(message, remotePort)) {
+      this.#counters.loops.increment();
+      answer(refusalOf(message, responseCode.serverFailure));
+      return;
+    }
     this.#counters.requests.increment();
     if (read === "malformed") {
       answer(refuse(message, responseCode.formatError));
+      return;
+    }
+    if (read !== "foreign" && read.kind === "transfer") {
+      answer(refusalOf(message, responseCode.refused));
       return;
     }
     const query = read === "foreign" ? undefined : read.query;
@@ -217,14 +245,13 @@ class Responder {
     if (this.#forwarder.isClosed) return undefined;
     if (answer !== undefined) return answer;
     this.#counters.failures.increment();
-    return failureOf(message);
+    return refusalOf(message, responseCode.serverFailure);
   }
 }
 
 /** With the question, where there is one: resolvers pass over answers without. */
-function failureOf(message: Buffer): Buffer {
+function refusalOf(message: Buffer, code: number): Buffer {
   const read = readQuery(message);
-  if (typeof read === "string") return refuse(message.subarray(0, headerBytes), responseCode.serverFailure);
-  const answer = { code: responseCode.serverFailure, answers: noRecords };
-  return writeAnswer(message, read.query, answer, read.query.maxDatagramBytes);
+  if (typeof read === "string") return refuse(message, code);
+  return writeAnswer(message, read.query, { code, answers: noRecords }, read.query.maxDatagramBytes);
 }

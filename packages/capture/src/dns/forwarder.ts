@@ -1,9 +1,10 @@
-// Passes questions that are none of the mesh's on to the machine's name servers, and their answers back, byte for byte.
-// Nothing is kept: what a server said once may be wrong later.
+// Passes questions that are none of the mesh's on to the machine's name servers, and their answers back, byte for byte
+// but for the number of each. Nothing is kept: what a server said once may be wrong later.
+import { randomInt } from "node:crypto";
 import { createSocket, type Socket as DatagramSocket } from "node:dgram";
 import { connect, isIPv6, type Socket } from "node:net";
 import type { Clock } from "@tulle/timing";
-import { isAnswerTo } from "./dns-message.ts";
+import { isAnswerTo, isRefusal } from "./dns-message.ts";
 import { LengthPrefixed, withLength } from "./length-prefixed.ts";
 
 export interface NameServer {
@@ -11,42 +12,70 @@ export interface NameServer {
   readonly port: number;
 }
 
-export interface ForwarderOptions {
+export interface Forwarding {
   /** In order of preference; the one that answered last is asked first. */
   readonly servers: readonly NameServer[];
   /** How long each of them is waited for. */
   readonly timeoutMs: number;
   /** How often each of them is asked. */
   readonly attempts: number;
+}
+
+export interface ForwarderOptions {
+  /** Asked anew for each question: the machine's settings change while it runs. */
+  readonly forwarding: () => Forwarding;
   readonly clock: Clock;
 }
 
 export type Transport = "udp" | "tcp";
 
 /** Each has a socket of its own: with a port that nobody can guess, an answer is hard to forge (RFC 5452). */
-const maxInFlight = 512;
+export const maxInFlight = 512;
 /** A client has long given up by then, whatever resolv.conf says. */
 const maxWaitMs = 15_000;
 
+/** A question of a client, from its coming to its answer. */
+interface Waiting {
+  /** Ends the attempt that runs now, without an answer. */
+  giveUp: () => void;
+  isAbandoned: boolean;
+}
+
+/** A question as it was sent to a name server, and is not answered yet. */
+interface Asked {
+  readonly message: Buffer;
+  /** Where it was sent from; undefined until it was. */
+  readonly localPort: () => number | undefined;
+}
+
 export class Forwarder {
   readonly #options: ForwarderOptions;
-  #preferred = 0;
-  #inFlight = 0;
+  #preferred: NameServer | undefined;
   #isClosed = false;
-  readonly #open = new Set<() => void>();
+  /** The oldest first. */
+  readonly #waiting = new Set<Waiting>();
+  /** By its number. */
+  readonly #asked = new Map<number, Asked>();
 
   constructor(options: ForwarderOptions) {
     this.#options = options;
   }
 
-  /** Undefined when no server has answered in time, or too many questions wait already. */
+  /**
+   * Undefined when no server has answered in time. Of too many questions the oldest has no answer: those that nobody
+   * answers, however many, keep no other one out.
+   */
   async ask(query: Buffer, transport: Transport): Promise<Buffer | undefined> {
-    if (this.#inFlight >= maxInFlight) return undefined;
-    this.#inFlight += 1;
+    for (const oldest of this.#waiting) {
+      if (this.#waiting.size < maxInFlight) break;
+      this.#abandon(oldest);
+    }
+    const waiting: Waiting = { giveUp: () => undefined, isAbandoned: false };
+    this.#waiting.add(waiting);
     try {
-      return await this.#askInTurn(query, transport);
+      return await this.#askInTurn(query, transport, waiting);
     } finally {
-      this.#inFlight -= 1;
+      this.#waiting.delete(waiting);
     }
   }
 
@@ -57,68 +86,123 @@ export class Forwarder {
   /** Nobody is asked from now on; questions that wait have no answer. */
   close(): void {
     this.#isClosed = true;
-    for (const giveUp of this.#open) giveUp();
+    for (const waiting of this.#waiting) this.#abandon(waiting);
   }
 
-  async #askInTurn(query: Buffer, transport: Transport): Promise<Buffer | undefined> {
-    const { servers, timeoutMs, attempts, clock } = this.#options;
-    const first = this.#preferred;
+  /** Whether the query is one that was sent from here: a name server of the machine is this one, or leads to it. */
+  hasAsked(query: Buffer, remotePort: number): boolean {
+    const asked = this.#asked.get(query.readUInt16BE(0));
+    return asked !== undefined && asked.localPort() === remotePort && asked.message.equals(query);
+  }
+
+  #abandon(waiting: Waiting): void {
+    this.#waiting.delete(waiting);
+    waiting.isAbandoned = true;
+    waiting.giveUp();
+  }
+
+  /**
+   * A server that says that it cannot or will not answer gives way to the next, as in the C library; if none does
+   * better, the client is told what the first of them has said.
+   */
+  async #askInTurn(query: Buffer, transport: Transport, waiting: Waiting): Promise<Buffer | undefined> {
+    const { clock } = this.#options;
+    const { servers, timeoutMs, attempts } = this.#options.forwarding();
+    const first = Math.max(
+      servers.findIndex((server) => isSameServer(server, this.#preferred)),
+      0,
+    );
     const deadlineMs = clock.nowMs() + maxWaitMs;
+    const refusing = new Set<NameServer>();
+    let refusal: Buffer | undefined;
     for (let attempt = 0; attempt < attempts * servers.length; attempt += 1) {
-      const index = (first + attempt) % servers.length;
+      const server = servers[(first + attempt) % servers.length]!;
       const leftMs = Math.min(timeoutMs, deadlineMs - clock.nowMs());
-      if (leftMs <= 0 || this.#isClosed) break;
-      const answer = await this.#askOne(servers[index]!, query, transport, leftMs);
+      if (leftMs <= 0 || waiting.isAbandoned || this.#isClosed) break;
+      if (refusing.has(server)) continue;
+      const answer = await this.#askOne(server, { query, transport, waiting, timeoutMs: leftMs });
       if (answer === undefined) continue;
-      this.#preferred = index;
-      return answer;
+      if (!isRefusal(answer)) {
+        this.#preferred = server;
+        return answer;
+      }
+      refusing.add(server);
+      refusal ??= answer;
     }
-    return undefined;
+    return refusal;
   }
 
-  #askOne(server: NameServer, query: Buffer, transport: Transport, timeoutMs: number): Promise<Buffer | undefined> {
+  #askOne(server: NameServer, { query, transport, waiting, timeoutMs }: AttemptOptions): Promise<Buffer | undefined> {
     const { promise, resolve } = Promise.withResolvers<Buffer | undefined>();
     const giveUp = (): void => resolve(undefined);
-    const onMessage = (message: Buffer): void => {
-      if (isAnswerTo(message, query)) resolve(message);
+    // A number of our own: the client's may be one that others can guess.
+    const message = Buffer.from(query);
+    const number = this.#freeNumber();
+    message.writeUInt16BE(number, 0);
+    const onMessage = (answer: Buffer): void => {
+      if (!isAnswerTo(answer, message)) return;
+      query.copy(answer, 0, 0, 2);
+      resolve(answer);
     };
     const ask = transport === "udp" ? askByDatagram : askByStream;
-    const end = ask(server, query, onMessage, giveUp);
+    const { localPort, end } = ask(server, message, onMessage, giveUp);
     const cancel = this.#options.clock.after(timeoutMs, giveUp);
-    this.#open.add(giveUp);
+    this.#asked.set(number, { message, localPort });
+    waiting.giveUp = giveUp;
     return promise.finally(() => {
       cancel();
-      this.#open.delete(giveUp);
+      this.#asked.delete(number);
       end();
     });
   }
+
+  #freeNumber(): number {
+    for (;;) {
+      const number = randomInt(0x1_00_00);
+      if (!this.#asked.has(number)) return number;
+    }
+  }
 }
 
-type Ask = (
-  server: NameServer,
-  query: Buffer,
-  onMessage: (message: Buffer) => void,
-  onFailed: () => void,
-) => () => void;
+interface AttemptOptions {
+  readonly query: Buffer;
+  readonly transport: Transport;
+  readonly waiting: Waiting;
+  readonly timeoutMs: number;
+}
+
+export function isSameServer(a: NameServer, b: NameServer | undefined): boolean {
+  return a.address === b?.address && a.port === b.port;
+}
+
+interface Attempt extends Pick<Asked, "localPort"> {
+  readonly end: () => void;
+}
+
+type Ask = (server: NameServer, message: Buffer, onMessage: (message: Buffer) => void, onFailed: () => void) => Attempt;
 
 /** Of a connected socket the kernel takes nothing that comes from elsewhere, and tells that nobody listens there. */
-const askByDatagram: Ask = ({ address, port }, query, onMessage, onFailed) => {
+const askByDatagram: Ask = ({ address, port }, message, onMessage, onFailed) => {
   const socket: DatagramSocket = createSocket(isIPv6(address.replace(/%.*$/, "")) ? "udp6" : "udp4");
+  let isConnected = false;
   socket.on("error", onFailed);
   socket.on("message", onMessage);
   // Not as the call's own callback, which would be told of a failure, too.
-  socket.on("connect", () => socket.send(query));
+  socket.on("connect", () => {
+    isConnected = true;
+    socket.send(message);
+  });
   socket.connect(port, address);
-  return () => socket.close();
+  return { localPort: () => (isConnected ? socket.address().port : undefined), end: () => socket.close() };
 };
 
-const askByStream: Ask = ({ address, port }, query, onMessage, onFailed) => {
-  const socket: Socket = connect(port, address, () => socket.write(withLength(query)));
+const askByStream: Ask = ({ address, port }, message, onMessage, onFailed) => {
+  const socket: Socket = connect(port, address, () => socket.write(withLength(message)));
   const messages = new LengthPrefixed();
   socket.on("error", onFailed);
   socket.on("close", onFailed);
   socket.on("data", (chunk: Buffer) => {
-    for (const message of messages.take(chunk)) onMessage(message);
+    for (const each of messages.take(chunk)) onMessage(each);
   });
-  return () => socket.destroy();
+  return { localPort: () => socket.localPort, end: () => socket.destroy() };
 };

@@ -1,5 +1,5 @@
 // The public face of the DNS server beside a workload; apart from the package's own, since few processes need it.
 export { type DnsAddress, startDnsServer } from "./dns-server.ts";
-export type { NameServer } from "./forwarder.ts";
+export { type Forwarding, isSameServer, type NameServer } from "./forwarder.ts";
 export { type NameEntry, NameTable, type NameTableOptions } from "./name-table.ts";
-export { readResolverSettings } from "./resolver-settings.ts";
+export { readResolverSettings, type ResolverSettings } from "./resolver-settings.ts";

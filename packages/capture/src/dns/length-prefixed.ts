@@ -1,21 +1,33 @@
 // DNS over TCP: each message behind its length in two bytes (RFC 1035 §4.2.2).
 
-const none: Buffer = Buffer.alloc(0);
-
-/** Takes a stream apart again. It never holds more than one message and the piece that came last. */
+/** Takes a stream apart again. It holds one message at most, and each byte is copied once, however small the pieces. */
 export class LengthPrefixed {
-  #kept: Buffer = none;
+  readonly #length = Buffer.alloc(2);
+  #lengthBytes = 0;
+  /** The message that comes now; undefined until its length is known. */
+  #message: Buffer | undefined;
+  #messageBytes = 0;
 
   /** The messages that are whole now; they stay valid. */
   take(chunk: Buffer): readonly Buffer[] {
-    let data = this.#kept.length === 0 ? chunk : Buffer.concat([this.#kept, chunk]);
     const messages: Buffer[] = [];
-    while (data.length >= 2 && data.length >= 2 + data.readUInt16BE(0)) {
-      const end = 2 + data.readUInt16BE(0);
-      messages.push(Buffer.from(data.subarray(2, end)));
-      data = data.subarray(end);
+    for (let at = 0; at < chunk.length;) {
+      if (this.#message === undefined) {
+        this.#length[this.#lengthBytes] = chunk[at]!;
+        this.#lengthBytes += 1;
+        at += 1;
+        if (this.#lengthBytes < 2) continue;
+        this.#message = Buffer.alloc(this.#length.readUInt16BE(0));
+        this.#messageBytes = 0;
+        this.#lengthBytes = 0;
+      }
+      const copied = chunk.copy(this.#message, this.#messageBytes, at);
+      at += copied;
+      this.#messageBytes += copied;
+      if (this.#messageBytes < this.#message.length) continue;
+      messages.push(this.#message);
+      this.#message = undefined;
     }
-    this.#kept = data.length === 0 ? none : Buffer.from(data);
     return messages;
   }
 }

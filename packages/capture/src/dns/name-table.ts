@@ -1,5 +1,6 @@
 // Names of the mesh, as the control plane sends them (Istio: NameTable), in the forms in which programs ask for them.
-// What a name means is looked up; nothing is made for a form that nobody asks for.
+// What a name means is looked up; nothing is made for a form that nobody asks for: a table may have 100,000 hosts, and
+// comes anew with every change.
 import { addressBytes } from "../ip-address.ts";
 
 export interface NamedPort {
@@ -14,8 +15,8 @@ export interface NameEntry {
   readonly hostname: string;
   /** IPv4 and IPv6, as text; what is no address is passed over. */
   readonly addresses: readonly string[];
-  /** Of a Service or one of its pods: `catalog` of `shop`. They have short forms. */
-  readonly kubernetes?: { readonly shortName: string; readonly namespace: string };
+  /** A Service or one of its pods: it has short forms (`catalog.shop`). */
+  readonly isKubernetes?: boolean;
   /** SRV records. */
   readonly ports?: readonly NamedPort[];
   /** Hosts behind a headless Service: its SRV records lead to them. */
@@ -28,15 +29,7 @@ export interface NameTableOptions {
   /** `svc.cluster.local` */
   readonly serviceDomain: string;
   /** Of resolv.conf: what the workload's resolver puts behind a name that it is given. */
-  readonly searchDomains: readonly string[];
-}
-
-export interface NamedHost {
-  readonly hostname: string;
-  readonly ipv4: readonly Uint8Array[];
-  readonly ipv6: readonly Uint8Array[];
-  readonly ports: readonly NamedPort[];
-  readonly targets: readonly string[];
+  readonly searchDomains: () => readonly string[];
 }
 
 /** `alias`: the name is one of a search path, and the host is known by this one. */
@@ -45,16 +38,56 @@ export interface FoundName {
   readonly alias?: string;
 }
 
+const none: readonly never[] = [];
+
+export class NamedHost {
+  readonly hostname: string;
+  readonly isKubernetes: boolean;
+  readonly ports: readonly NamedPort[];
+  readonly targets: readonly string[];
+  /** As they came. */
+  readonly texts: readonly string[];
+  #addresses: Readonly<Record<"ipv4" | "ipv6", readonly Uint8Array[]>> | undefined;
+
+  constructor(hostname: string, { addresses, isKubernetes = false, ports = none, targets = none }: NameEntry) {
+    this.hostname = hostname;
+    this.isKubernetes = isKubernetes;
+    this.ports = ports;
+    this.targets = targets;
+    this.texts = addresses;
+  }
+
+  get ipv4(): readonly Uint8Array[] {
+    return this.#read().ipv4;
+  }
+
+  get ipv6(): readonly Uint8Array[] {
+    return this.#read().ipv6;
+  }
+
+  /** Once, by the first who asks. */
+  #read(): Readonly<Record<"ipv4" | "ipv6", readonly Uint8Array[]>> {
+    if (this.#addresses !== undefined) return this.#addresses;
+    const all = this.texts.flatMap((text) => addressBytes(text) ?? none);
+    return (this.#addresses = {
+      ipv4: all.filter(({ length }) => length === 4),
+      ipv6: all.filter(({ length }) => length === 16),
+    });
+  }
+}
+
 export class NameTable {
+  readonly #options: NameTableOptions;
   readonly #hosts = new Map<string, NamedHost>();
-  /** Hosts that are no Services: their names may come with a search domain behind them. */
-  readonly #outside = new Set<string>();
-  readonly #byAddress = new Map<string, string>();
-  readonly #searchEnds: readonly string[];
+  #parents: ReadonlySet<string> | undefined;
+  #byAddress: ReadonlyMap<string, string> | undefined;
 
   constructor(entries: Iterable<NameEntry>, options: NameTableOptions) {
-    this.#searchEnds = options.searchDomains.map((domain) => `.${normal(domain)}`);
-    for (const entry of entries) this.#add(entry, options);
+    this.#options = options;
+    for (const entry of entries) {
+      const name = normal(entry.hostname);
+      this.#hosts.set(name, new NamedHost(name, entry));
+    }
   }
 
   get size(): number {
@@ -63,12 +96,15 @@ export class NameTable {
 
   /** `name`: in lower case, without the dot at its end. */
   find(name: string): FoundName | undefined {
-    const host = this.#hosts.get(name);
+    const host = this.#hosts.get(name) ?? this.#findShort(name);
     if (host !== undefined) return { host };
-    for (const end of this.#searchEnds) {
+    for (const domain of this.#options.searchDomains()) {
+      const end = `.${normal(domain)}`;
       if (!name.endsWith(end)) continue;
       const alias = name.slice(0, -end.length);
-      if (this.#outside.has(alias)) return { host: this.#hosts.get(alias)!, alias };
+      const outside = this.#hosts.get(alias);
+      // A Service's short forms are known already, and its own name has no search domain behind it.
+      if (outside?.isKubernetes === false) return { host: outside, alias };
     }
     for (let dot = name.indexOf("."); dot >= 0; dot = name.indexOf(".", dot + 1)) {
       const wildcard = this.#hosts.get(`*${name.slice(dot)}`);
@@ -77,42 +113,55 @@ export class NameTable {
     return undefined;
   }
 
+  /** Whether there are names below this one: it is no host, but there is such a name (RFC 8020). */
+  hasBelow(name: string): boolean {
+    this.#parents ??= parentsOf(this.#hosts.keys());
+    return this.#parents.has(name);
+  }
+
   /** The host that has the address to itself. */
   nameOf(address: Uint8Array): string | undefined {
+    this.#byAddress ??= byAddress(this.#hosts.values());
     return this.#byAddress.get(addressKey(address));
   }
 
-  #add({ hostname, addresses, kubernetes, ports = [], targets = [] }: NameEntry, options: NameTableOptions): void {
-    const name = normal(hostname);
-    const all = addresses.flatMap((address) => addressBytes(address) ?? []);
-    const host: NamedHost = {
-      hostname: name,
-      ipv4: all.filter(({ length }) => length === 4),
-      ipv6: all.filter(({ length }) => length === 16),
-      ports,
-      targets,
-    };
-    this.#hosts.set(name, host);
-    if (targets.length === 0 && !name.startsWith("*"))
-      for (const address of all) this.#byAddress.set(addressKey(address), name);
-    if (kubernetes === undefined) {
-      this.#outside.add(name);
-      return;
+  /** As a resolver without a search path asks for a Service: `catalog`, `catalog.shop`, `catalog.shop.svc`. */
+  #findShort(name: string): NamedHost | undefined {
+    const { namespace, serviceDomain } = this.#options;
+    const dot = serviceDomain.indexOf(".");
+    const isService = name.endsWith(`.${serviceDomain.slice(0, dot)}`);
+    const ends = [`${namespace}.${serviceDomain}`, serviceDomain, ...(isService ? [serviceDomain.slice(dot + 1)] : [])];
+    for (const end of ends) {
+      const host = this.#hosts.get(`${name}.${end}`);
+      if (host?.isKubernetes === true) return host;
     }
-    for (const short of shortForms(kubernetes, options)) if (!this.#hosts.has(short)) this.#hosts.set(short, host);
+    return undefined;
   }
 }
 
-/** As a resolver without a search path asks for a Service. */
-function* shortForms(
-  { shortName, namespace }: { readonly shortName: string; readonly namespace: string },
-  { namespace: own, serviceDomain }: NameTableOptions,
-): Generator<string> {
-  const base = normal(shortName);
-  if (namespace === own) yield base;
-  yield `${base}.${namespace}`;
-  const [service] = serviceDomain.split(".", 1);
-  yield `${base}.${namespace}.${service}`;
+function parentsOf(names: Iterable<string>): ReadonlySet<string> {
+  const parents = new Set<string>();
+  for (const name of names) {
+    for (let dot = name.indexOf("."); dot >= 0; dot = name.indexOf(".", dot + 1)) {
+      const parent = name.slice(dot + 1);
+      if (parents.has(parent)) break;
+      parents.add(parent);
+    }
+  }
+  return parents;
+}
+
+function byAddress(hosts: Iterable<NamedHost>): ReadonlyMap<string, string> {
+  const names = new Map<string, string>();
+  for (const { hostname, texts, targets } of hosts) {
+    if (targets.length > 0 || hostname.startsWith("*")) continue;
+    for (const text of texts) {
+      // Of IPv4 there is one spelling.
+      const bytes = text.includes(":") ? addressBytes(text) : undefined;
+      names.set(bytes === undefined ? text : addressKey(bytes), hostname);
+    }
+  }
+  return names;
 }
 
 function normal(name: string): string {
@@ -120,5 +169,5 @@ function normal(name: string): string {
 }
 
 function addressKey(address: Uint8Array): string {
-  return address.join(".");
+  return address.length === 4 ? address.join(".") : Buffer.from(address).toString("latin1");
 }
