@@ -7,6 +7,7 @@ import { parseArgs } from "node:util";
 import { measureAuthorizationServer } from "./authorization-server/measure-authorization-server.ts";
 import { measureCaptured } from "./captured/measure-captured.ts";
 import { compareCommits, comparisonTable } from "./compare-commits.ts";
+import { measureDns } from "./dns/measure-dns.ts";
 import { measureBodies } from "./one-proxy/measure-bodies.ts";
 import { measureObservability, measureSteadyObservability } from "./one-proxy/measure-observability.ts";
 import { measureGrpc, measureHttp1, measureHttp2 } from "./one-proxy/measure-requests.ts";
@@ -92,6 +93,12 @@ const scenarios: readonly Scenario[] = [
     name: "captured",
     summary: "new connections that the kernel leads to a proxy, beside those to its own address; takes root",
     run: measureCaptured,
+    isCompared: false,
+  },
+  {
+    name: "dns",
+    summary: "DNS answers of the mesh: A over UDP, a table of 1,000 names, 32 questions at a time, one core",
+    run: measureDns,
     isCompared: false,
   },
   {
