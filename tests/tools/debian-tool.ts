@@ -27,6 +27,7 @@ const programs = {
   postgresql: { packageName: "postgresql-15", program: "postgres", folders: ["/usr/lib/postgresql/*/bin"] },
   nftables: { packageName: "nftables", program: "nft" },
   iproute2: { packageName: "iproute2", program: "ip" },
+  "musl-gcc": { packageName: "musl-tools", program: "musl-gcc" },
   tmux: { packageName: "tmux", program: "tmux" },
   curl: { packageName: "curl", program: "curl" },
   openssl: { packageName: "openssl", program: "openssl" },

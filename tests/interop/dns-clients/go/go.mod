@@ -1,0 +1,3 @@
+module tulle.example/dns-client
+
+go 1.24
