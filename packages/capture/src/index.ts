@@ -5,6 +5,7 @@ export * from "./own-programs.ts";
 export * from "./own-address.ts";
 export { originalDestination, roundTripMicros, transparentSocket, unixSocketPeer } from "./kernel.ts";
 export * from "./rules/capture-plan.ts";
+export { type AnnotationProblem, parseAnnotationsFile, planOfAnnotations } from "./rules/capture-annotations.ts";
 export { captureRules, captureTable, tproxyMark } from "./rules/capture-rules.ts";
 export { applyRules, installCapture, installedRules, removeCapture } from "./rules/install-capture.ts";
 export * from "./rules/network-tools.ts";

@@ -3,12 +3,15 @@
 import { readFile } from "node:fs/promises";
 import { type Command, Option } from "commander";
 import {
+  type AnnotationProblem,
   captureRules,
-  type CaptureProblem,
+  type CaptureSettingName,
   type CaptureSettings,
   installCapture,
   nameserversIn,
-  planCapture,
+  parseAnnotationsFile,
+  planOfAnnotations,
+  removeCapture,
 } from "@tulle/capture";
 import type { CommandContext } from "../../command/command-module.ts";
 import { CommandFailure, exitCodes } from "../../command/command-failure.ts";
@@ -35,41 +38,54 @@ const settings = [
 interface Options extends Omit<CaptureSettings, "dns" | "nameservers"> {
   readonly redirectDns?: boolean;
   readonly captureAllDns?: boolean;
+  readonly annotations?: string;
   readonly dryRun?: boolean;
 }
 
 export function registerInstall(command: Command, context: CommandContext): void {
   for (const [letter, name, value, summary] of settings) command.option(`${letter}, --${name} <${value}>`, summary);
   command.addOption(
-    new Option("-m, --mode <mode>", "how connections reach the proxy")
-      .choices(["REDIRECT", "TPROXY"])
-      .default("REDIRECT"),
+    new Option("-m, --mode <mode>", "how connections reach the proxy (REDIRECT)").choices(["REDIRECT", "TPROXY"]),
   );
   command.option("--redirect-dns", "questions to the servers of /etc/resolv.conf go to the port of --dns-port");
   command.option("--capture-all-dns", "questions to any server do");
   command.option("--dns-port <port>", "where questions go (15053)");
+  command.option("--annotations <file>", "a pod's annotations, as a downwardAPI volume has them; options come first");
   command.option("-n, --dry-run", "print the rules and change nothing");
-  command.action(async ({ redirectDns, captureAllDns, dryRun, ...texts }: Options) => {
-    const { plan, problems } = planCapture({
+  command.action(async ({ redirectDns, captureAllDns, annotations, dryRun, ...texts }: Options) => {
+    const { plan, problems } = planOfAnnotations(annotations === undefined ? {} : await readAnnotations(annotations), {
       ...texts,
       dns: captureAllDns === true ? "all" : redirectDns === true ? "resolvers" : undefined,
       nameservers: redirectDns === true ? await nameservers() : [],
     });
     if (plan === undefined) throw refusal(problems);
-    if (dryRun === true) context.stdout(captureRules(plan));
+    if (plan === "none") {
+      context.stdout("Nothing is captured: the pod's interceptionMode is NONE.\n");
+      if (dryRun !== true) await withCaptureFailures(() => removeCapture());
+    } else if (dryRun === true) context.stdout(captureRules(plan));
     else await withCaptureFailures(() => installCapture(plan));
   });
+}
+
+async function readAnnotations(file: string): Promise<Readonly<Record<string, string>>> {
+  try {
+    return parseAnnotationsFile(await readFile(file, "utf8"));
+  } catch (error) {
+    throw new CommandFailure(`${file}: ${(error as Error).message}`, { exitCode: exitCodes.usage });
+  }
 }
 
 async function nameservers(): Promise<readonly string[]> {
   return nameserversIn(await readFile("/etc/resolv.conf", "utf8").catch(() => ""));
 }
 
-function refusal(problems: readonly CaptureProblem[]): CommandFailure {
-  const lines = problems.map(({ setting, message }) => `${optionOf(setting)} ${message}`);
+function refusal(problems: readonly AnnotationProblem[]): CommandFailure {
+  const lines = problems.map(({ place, message }) => {
+    return `${"annotation" in place ? place.annotation : optionOf(place.setting)} ${message}`;
+  });
   return new CommandFailure(lines.join("\n"), { exitCode: exitCodes.usage });
 }
 
-function optionOf(setting: CaptureProblem["setting"]): string {
+function optionOf(setting: CaptureSettingName): string {
   return `--${setting === "dns" ? "redirect-dns" : optionName(setting)}`;
 }
