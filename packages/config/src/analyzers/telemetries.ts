@@ -175,7 +175,8 @@ function* scopeProblems(mesh: AnalyzedMesh, resource: Telemetry, older: readonly
   if (own.length === 0) {
     if ((gateways ?? [""]).length > 0) {
       const message = `there is no such workload in the namespace "${namespace}", so the Telemetry holds for nothing`;
-      yield { code: "IST0127", resource, path: ["spec", field], message };
+      const suggestion = gateways === undefined ? whoIsThere(mesh, namespace) : undefined;
+      yield { code: "IST0127", resource, path: ["spec", field], message, suggestion };
     }
     return;
   }
@@ -185,6 +186,32 @@ function* scopeProblems(mesh: AnalyzedMesh, resource: Telemetry, older: readonly
     const message = `the Telemetry ${nameOf(other)} is for some of the same workloads and older, so this one has no effect on them`;
     yield { code: "IST0159", resource, path: ["spec", field], message, suggestion: "Write both into one." };
   }
+}
+
+/** What a selector or a namespace that is misspelt should have said. */
+function whoIsThere(mesh: AnalyzedMesh, namespace: string): string {
+  const labels = new Set(
+    mesh.workloads
+      .filter((workload) => workload.namespace === namespace)
+      .map((workload) => labelsText(workload.labels))
+      .filter((text) => text !== ""),
+  );
+  if (labels.size > 0) {
+    const more = labels.size > toldWorkloads ? " and others" : "";
+    return `Workloads there have ${[...labels].slice(0, toldWorkloads).join(" or ")}${more}.`;
+  }
+  const nearest = nearestName(namespace, new Set(mesh.workloads.map((workload) => workload.namespace)));
+  return nearest === undefined
+    ? "That namespace has no workloads."
+    : `That namespace has no workloads. Did you mean "${nearest}"?`;
+}
+
+const toldWorkloads = 5;
+
+function labelsText(labels: Readonly<Record<string, string>>): string {
+  return Object.entries(labels)
+    .map(([name, value]) => `${name}=${value}`)
+    .join(",");
 }
 
 function targetFieldOf({ spec }: Telemetry): "selector" | "targetRef" | "targetRefs" {

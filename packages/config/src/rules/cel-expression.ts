@@ -4,6 +4,7 @@
  */
 import { parseExpression, type CelTree } from "@tulle/telemetry/cel";
 import { nearestName } from "../findings/nearest-name.ts";
+import { attributeProblem } from "./cel-attributes.ts";
 
 /** Functions and macros of CEL's standard definitions (cel-spec: langdef, "Standard Definitions"). */
 const functions: ReadonlySet<string> = new Set(
@@ -17,7 +18,7 @@ export function expressionProblem(text: string): string | undefined {
   const parsed = parseExpression(text);
   if (!parsed.ok) return parsed.reason;
   const unknown = functionsOf(parsed.tree).find((name) => !functions.has(name));
-  if (unknown === undefined) return undefined;
+  if (unknown === undefined) return attributeProblem(parsed.tree);
   const nearest = nearestName(unknown, [...functions]);
   return `calls ${unknown}, which is no function${nearest === undefined ? "" : `; did you mean ${nearest}?`}`;
 }

@@ -60,7 +60,13 @@ export const telemetryCases: readonly AnalyzeCase[] = [
         - tagOverrides: { a: {}, b: { value: "a ==" }, c: { operation: REMOVE, value: a } }
   accessLogging:
     - filter: { expression: "response.code >= 400 &&" }
-    - filter: { expression: "matchs(request.path, 'a')" }`),
+    - filter: { expression: "matchs(request.path, 'a')" }
+    - filter: { expression: "respose.code >= 500" }
+    - filter: { expression: "response.status >= 500" }
+    - filter: { expression: "request.pth == '/' || source.adress != ''" }
+    - filter: { expression: "nothing.it" }
+    - filter: { expression: "['/a', '/b'].exists(p, p == request.path) && type(response.flags) == int" }
+    - filter: { expression: "has(request.headers.x) && 'a' in metadata.filter_metadata && xds.node.id != ''" }`),
     expected: [
       'Error [IST0106] (Telemetry shop/telemetry) spec.tracing[0].customTags.none: the tag "none" does not say where its value comes from: literal, environment, header or formatter; it is left out',
       'Error [IST0106] (Telemetry shop/telemetry) spec.tracing[0].customTags.variable: the tag "variable" names no variable; it is left out',
@@ -74,6 +80,10 @@ export const telemetryCases: readonly AnalyzeCase[] = [
       'Error [IST0106] (Telemetry shop/telemetry) spec.metrics[0].overrides[0].tagOverrides.c.value: the label "c" is removed, and has no value',
       "Error [IST0106] (Telemetry shop/telemetry) spec.accessLogging[0].filter.expression: the expression has something that is not expected at position 23: the end; the entry is left out",
       "Error [IST0106] (Telemetry shop/telemetry) spec.accessLogging[1].filter.expression: the expression calls matchs, which is no function; did you mean matches?; the entry is left out",
+      "Error [IST0106] (Telemetry shop/telemetry) spec.accessLogging[2].filter.expression: the expression reads respose.code, which is no attribute; did you mean response.code?; the entry is left out",
+      "Error [IST0106] (Telemetry shop/telemetry) spec.accessLogging[3].filter.expression: the expression reads response.status, which is no attribute; response has code, code_details, flags, grpc_status, headers, headers_bytes, trailers, size, total_size, backend_latency; the entry is left out",
+      "Error [IST0106] (Telemetry shop/telemetry) spec.accessLogging[4].filter.expression: the expression reads request.pth, which is no attribute; did you mean request.path?; the entry is left out",
+      "Error [IST0106] (Telemetry shop/telemetry) spec.accessLogging[5].filter.expression: the expression reads nothing.it, which is no attribute; the entry is left out",
     ],
   },
   {
@@ -81,6 +91,8 @@ export const telemetryCases: readonly AnalyzeCase[] = [
     input:
       catalogWorkload("") +
       telemetry("{ selector: { matchLabels: { app: none } } }", "nobody") +
+      telemetry(`{ ${ofCatalog} }`, "misspelt", "shopp") +
+      telemetry(`{ ${ofCatalog} }`, "alone", "elsewhere") +
       telemetry(
         "{ targetRefs: [{ kind: Service, name: catalog }, { group: gateway.networking.k8s.io, kind: Gateway, name: edge }] }",
         "targets",
@@ -92,7 +104,9 @@ export const telemetryCases: readonly AnalyzeCase[] = [
       telemetry("{}", "mesh", "istio-system") +
       telemetry("{}", "mesh", "tulle-system"),
     expected: [
-      'Warning [IST0127] (Telemetry shop/nobody) spec.selector: there is no such workload in the namespace "shop", so the Telemetry holds for nothing',
+      'Warning [IST0127] (Telemetry shop/nobody) spec.selector: there is no such workload in the namespace "shop", so the Telemetry holds for nothing\n  Workloads there have app=catalog,version=v1 or app=catalog,version=v2.',
+      'Warning [IST0127] (Telemetry shopp/misspelt) spec.selector: there is no such workload in the namespace "shopp", so the Telemetry holds for nothing\n  That namespace has no workloads. Did you mean "shop"?',
+      'Warning [IST0127] (Telemetry elsewhere/alone) spec.selector: there is no such workload in the namespace "elsewhere", so the Telemetry holds for nothing\n  That namespace has no workloads.',
       "Warning [IST0127] (Telemetry shop/targets) spec.targetRefs[0]: a Service is a target for waypoints, which this mesh has none of: it means no workload",
       'Warning [IST0127] (Telemetry shop/targets) spec.targetRefs: there is no such workload in the namespace "shop", so the Telemetry holds for nothing',
       "Error [IST0159] (Telemetry shop/catalog) spec.selector: the Telemetry shop/v1 is for some of the same workloads and older, so this one has no effect on them\n  Write both into one.",
