@@ -30,7 +30,7 @@ export function chooseResource<T extends Service | Deployment | Rollout>(
   const hint = elsewhere === undefined ? `${kind}s:\n${listed(all)}` : `There is one in ${elsewhere}: -n ${elsewhere}`;
   throw new CommandFailure(
     `there is no ${kind} ${text}${where}`,
-    all.length === 0 ? { hint: "There is none at all." } : { hint },
+    all.length === 0 ? { hint: `There is none at all. 'tulle apply -f FILE' brings one.` } : { hint },
   );
 }
 

@@ -16,6 +16,9 @@ interface AnalyzeCommandOptions extends InstanceOption, OutputOption {
   readonly failOn: Severity;
 }
 
+/** Of what a finding of these misses there may be one in the running instance. */
+const missingThings: ReadonlySet<string> = new Set(["IST0101", "IST0127"]);
+
 export function register(command: Command, context: CommandContext): void {
   addInstanceOption(command);
   addOutputOption(command);
@@ -50,6 +53,12 @@ async function run(paths: readonly string[], options: AnalyzeCommandOptions, con
       ? `${wrapText(`✔ No validation issues found when analyzing ${subject}.`, context.columns, "  ")}\n`
       : `${renderFindings(findings, context)}\n${wrapText(`${countFindings(findings)} in ${subject}`, context.columns)}\n`,
   );
+  const isAlone = paths.length > 0 && options.mesh !== true && options.output === undefined;
+  if (isAlone && findings.some(({ code }) => missingThings.has(code))) {
+    context.stderr(
+      `These files alone were looked at. Together with what runs:\n  tulle analyze ${paths.join(" ")} --mesh\n`,
+    );
+  }
   const failing: readonly Severity[] =
     options.failOn === "error"
       ? ["error"]

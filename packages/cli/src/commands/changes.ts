@@ -140,7 +140,7 @@ type Terminal = Pick<CommandContext, "columns" | "cwd">;
 export function changesText({ changes, proxies }: ChangesResponse, terminal: Terminal): string {
   const blocks = changes.map((change) => changeText(change, terminal, true));
   const { connected, inSync } = proxies;
-  const none = "No changes are remembered of that.\n";
+  const none = `${wrapText("No changes are remembered of that. 'tulle changes' without arguments has all that are.", terminal.columns)}\n`;
   const all = wrapText(`${inSync} of ${connected} proxies have everything that was sent.`, terminal.columns);
   return `${blocks.length === 0 ? none : blocks.join("")}${all}\n`;
 }

@@ -231,9 +231,10 @@ test("analyze checks files alone, files against what runs, and what runs", async
 
 1 error in @rule.yaml
 `,
-    stderr: "",
+    stderr: "These files alone were looked at. Together with what runs:\n  tulle analyze @rule.yaml --mesh\n",
   });
   const json = await offline.run("analyze @rule.yaml -o json");
+  assert.equal(json.stderr, "");
   assert.deepEqual(
     (JSON.parse(json.stdout) as { code: string }[]).map(({ code }) => code),
     ["IST0101"],

@@ -8,7 +8,7 @@ import { addExamples, wholeNumber } from "../../command/command-options.ts";
 import { poll } from "../../instance/poll.ts";
 import { type NamedOptions, rolloutName } from "./rollout-name.ts";
 import { rolloutPicture } from "./rollout-picture.ts";
-import { addRolloutArgument, failure, findRollout, readRollout } from "./rollouts.ts";
+import { addRolloutArgument, failure, findRollout, type FoundRollout, readRollout } from "./rollouts.ts";
 
 type WatchOptions = NamedOptions & { readonly timeout?: number };
 
@@ -32,10 +32,16 @@ async function watchRollout(text: string, options: WatchOptions, context: Comman
     }
     if (performance.now() > deadline) {
       throw new CommandFailure(`rollout/${found.name} has not ended in ${options.timeout} s`, {
-        hint: "It goes on by itself; 'tulle rollout abort' ends it.",
+        hint: whatNext(found, view),
       });
     }
   }
+}
+
+function whatNext({ namespace, name }: FoundRollout, view: RolloutView | undefined): string {
+  const [said, command] =
+    view?.phase === "Idle" ? ["It begins when it is told to", "start"] : ["It goes on by itself. To end it", "abort"];
+  return `${said}:\n  tulle rollout ${command} ${name} -n ${namespace}`;
 }
 
 /** What stands there already is not written again. */
