@@ -243,6 +243,10 @@ test("equal settings share an exporter, and what nobody can send for is dropped"
   const first = exporters.get("a", settings);
   assert.equal(exporters.get("a", settings), first);
   assert.notEqual(exporters.get("b", settings), first);
+  // A cluster that has gone and come again has another slot; the one before is empty for ever.
+  const again = () => ({ ...settings(), collector: { ...settings().collector, cluster: new Slot<Cluster>("a") } });
+  const second = exporters.get("a", again);
+  assert.notEqual(second, first);
   first.add(item("0"));
   exporters.flush();
   assert.equal(dropped.value, 1);

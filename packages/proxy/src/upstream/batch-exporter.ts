@@ -111,6 +111,11 @@ export class BatchExporter {
     else this.#trouble = new ExportTrouble(items, collector.cluster.name, dataPath);
   }
 
+  /** Whether it sends by this slot, and not by one of a cluster of the same name that has gone since. */
+  isTo({ cluster }: BatchExporterSettings["collector"]): boolean {
+    return this.#settings.collector.cluster === cluster;
+  }
+
   /** An item as it stands in the request, tag and length included; the bytes are copied. */
   add(item: Uint8Array): void {
     this.beginItem().raw(item);
@@ -267,11 +272,12 @@ export class BatchExporters {
     this.#dataPath = dataPath;
   }
 
-  /** `key` says all that the settings are made of. */
+  /** `key` says all that the settings are made of, but for the slot: names come back, slots do not. */
   get(key: string, settings: () => BatchExporterSettings): BatchExporter {
     const known = this.#byKey.get(key)?.deref();
-    if (known !== undefined) return known;
-    const made = new BatchExporter(settings(), this.#dataPath);
+    const wanted = settings();
+    if (known?.isTo(wanted.collector) === true) return known;
+    const made = new BatchExporter(wanted, this.#dataPath);
     this.#byKey.set(key, new WeakRef(made));
     this.#forgotten.register(made, { key, streamSender: made.streamSender });
     return made;
