@@ -248,7 +248,7 @@ const accepted: readonly Case[] = [
   ),
   ...metrics("reportingInterval: 1ms", "reportingInterval: 5s", "reportingInterval: 1h30m", "providers: [{ name: a }]"),
   ...override("", "disabled: null", "match: {}", "match: { mode: SERVER }", "match: { customMetric: a.b }"),
-  ...tagOverride("a: { value: '1' }", "a: { operation: UPSERT, value: a }", "a: { operation: REMOVE }"),
+  ...tagOverride("a: { value: '1' }", "a: { operation: UPSERT, value: request.host }", "a: { operation: REMOVE }"),
   ...accessLogging(
     "disabled: null",
     "filter: { expression: 'true' }",
@@ -503,6 +503,7 @@ const strictHere: readonly (readonly [Case, RegExp])[] = [
   [customTag("a: { formatter: { value: '%NO_OPERATOR%' } }")[0]!, /has no format/],
   [customTag("a: { header: { name: 'b c' } }")[0]!, /names no header/],
   [tagOverride("a: { value: 'b ==' }")[0]!, /is not expected/],
+  [tagOverride("a: { value: a }")[0]!, /reads a, which is no attribute/],
   [accessLogging("filter: { expression: 'nosuch(request.path)' }")[0]!, /is no function/],
 ];
 
