@@ -55,9 +55,8 @@ async function run(paths: readonly string[], options: AnalyzeCommandOptions, con
   );
   const isAlone = paths.length > 0 && options.mesh !== true && options.output === undefined;
   if (isAlone && findings.some(({ code }) => missingThings.has(code))) {
-    context.stderr(
-      `These files alone were looked at. Together with what runs:\n  tulle analyze ${paths.join(" ")} --mesh\n`,
-    );
+    const text = "These files alone were looked at; --mesh adds what runs.";
+    context.stderr(`${wrapText(text, context.columns)}\n`);
   }
   const failing: readonly Severity[] =
     options.failOn === "error"

@@ -231,7 +231,7 @@ test("analyze checks files alone, files against what runs, and what runs", async
 
 1 error in @rule.yaml
 `,
-    stderr: "These files alone were looked at. Together with what runs:\n  tulle analyze @rule.yaml --mesh\n",
+    stderr: "These files alone were looked at; --mesh adds what runs.\n",
   });
   const json = await offline.run("analyze @rule.yaml -o json");
   assert.equal(json.stderr, "");
