@@ -5,17 +5,25 @@ import { withoutControlCharacters } from "../http/header-value.ts";
 
 export const redactedValue = "redacted";
 
-/** How often a value is decoded to look for an address with such a parameter in it. */
-const maxNesting = 2;
+/** How often a value is decoded to look for such a parameter in it; what is escaped still is left out. */
+const maxNesting = 3;
 const withinParameter = /[;?#]/g;
+/** A question mark or a number sign, escaped once or more. */
+const escapedQuery = /%(?:25)*(?:3f|23)/i;
 
 /** The path with the values of `names` (in lower case) left out, of its query and of its fragment. */
 export function redactQuery(path: string, names: ReadonlySet<string>): string {
-  const query = path.indexOf("?");
-  const fragment = path.indexOf("#");
-  if (query < 0 && fragment < 0) return path;
-  const start = 1 + (query < 0 || (fragment >= 0 && fragment < query) ? fragment : query);
-  return path.slice(0, start) + redactText(path.slice(start), names);
+  const at = path.search(/[?#]/);
+  if (at < 0) return withoutSecretSegments(path, names);
+  return withoutSecretSegments(path.slice(0, at), names) + path[at]! + redactText(path.slice(at + 1), names);
+}
+
+/** A path in which an address is escaped, as of who leads on to it, ends before the address where that has a secret. */
+function withoutSecretSegments(path: string, names: ReadonlySet<string>): string {
+  const at = path.search(escapedQuery);
+  if (at < 0) return path;
+  const address = path.slice(at);
+  return withoutSecret(address, names, 0) === address ? path : path.slice(0, at) + redactedValue;
 }
 
 /** A text that may hold a query, or be one. */
@@ -38,38 +46,39 @@ function withoutSecret(parameter: string, names: ReadonlySet<string>, nesting: n
     const end = withinParameter.exec(parameter)?.index ?? parameter.length;
     const part = parameter.slice(start, end);
     const equals = part.indexOf("=");
-    if (equals >= 0 && names.has(plainName(part.slice(0, equals)))) {
+    if (equals >= 0 && isAmong(names, part.slice(0, equals))) {
       return `${parameter.slice(0, start + equals)}=${redactedValue}`;
     }
     if (end === parameter.length) break;
   }
   const equals = parameter.indexOf("=");
-  if (nesting === maxNesting || !parameter.includes("%", equals)) return parameter;
-  const value = decoded(parameter.slice(equals + 1));
-  if (redactText(value, names, nesting + 1) === value) return parameter;
+  if (!parameter.includes("%", equals)) return parameter;
+  const escaped = parameter.slice(equals + 1);
+  const value = decoded(escaped);
+  if (value === escaped || (nesting < maxNesting && redactText(value, names, nesting + 1) === value)) return parameter;
   return `${parameter.slice(0, equals + 1)}${redactedValue}`;
 }
 
 /** The value of one parameter that was asked for by its name. */
 export function redactParameter(name: string, value: string, names: ReadonlySet<string>): string {
-  return names.has(plainName(name)) ? redactedValue : withoutControlCharacters(redactText(value, names));
+  return isAmong(names, name) ? redactedValue : withoutControlCharacters(redactText(value, names));
 }
 
-/** As servers read it: escapes are decoded; question marks and spaces before it, and `[]` behind, are no part of it. */
-function plainName(name: string): string {
+/**
+ * As servers read a name: escapes are decoded; question marks and spaces before it are no part of it, and one in
+ * brackets is a name of its own (`user[password]`, `code[]`).
+ */
+function isAmong(names: ReadonlySet<string>, name: string): boolean {
   const text = decoded(name.replace(/^\?+/, "").replaceAll("+", " ")).trim().toLowerCase();
-  const bracket = text.indexOf("[");
-  return bracket > 0 ? text.slice(0, bracket) : text;
+  return names.has(text) || (text.includes("[") && text.split(/[[\]]/).some((word) => names.has(word.trim())));
 }
 
-/** What is no escape stands for itself. */
+const escapes = /(?:%[0-9a-f]{2})+/gi;
+
+/** What is no escape stands for itself. Nothing is thrown: strangers write escapes that are none by the thousand. */
 function decoded(text: string): string {
   if (!text.includes("%")) return text;
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text.replace(/%([0-7][0-9a-f])/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));
-  }
+  return text.replace(escapes, (run) => Buffer.from(run.replaceAll("%", ""), "hex").toString());
 }
 
 const credentials: ReadonlySet<string> = new Set(credentialHeaders);

@@ -1,10 +1,13 @@
-// What a proxy at the level `debug` writes of each request and response.
+// What a proxy at the level `debug` writes of each request and response, secrets of sign-ins left out.
 import type { Logger } from "@tulle/telemetry";
+import { redactQuery } from "../format/redact-query.ts";
 import type { RequestHead } from "../http/message.ts";
 import type { StreamInfo } from "../http/stream-info.ts";
+import { alwaysRedacted } from "../tracing/redacted-names.ts";
 
 export function logRequest(log: Logger, connection: number, head: RequestHead, endStream: boolean): void {
-  const { authority, method, path } = head;
+  const { authority, method } = head;
+  const path = redactQuery(head.path, alwaysRedacted);
   log.debug("request headers complete", { connection, method, authority, path, endStream });
 }
 
