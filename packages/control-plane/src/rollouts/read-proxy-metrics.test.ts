@@ -54,6 +54,31 @@ const rows: readonly {
   },
 ];
 
+test("a line without an end is given up long before the page is too large", async () => {
+  const address = `${await freeAddressBlock()}.1`;
+  let writtenBytes = 0;
+  const server = createServer((_request, response) => {
+    const more = (): void => {
+      let takes = true;
+      while (takes && !response.destroyed && writtenBytes < 30 * 1024 * 1024) {
+        writtenBytes += 65_536;
+        takes = response.write("a".repeat(65_536));
+      }
+      if (takes) response.end();
+    };
+    response.on("drain", more);
+    more();
+  }).listen(15_020, address);
+  await once(server, "listening");
+  try {
+    assert.equal(await readProxyMetrics(address, () => false, believed), undefined);
+    assert.ok(writtenBytes < 20 * 1024 * 1024, String(writtenBytes));
+  } finally {
+    server.close();
+    server.closeAllConnections();
+  }
+});
+
 for (const { name, answer, expected } of rows) {
   test(name, async () => {
     const address = `${await freeAddressBlock()}.1`;

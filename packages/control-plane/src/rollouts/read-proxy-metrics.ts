@@ -14,6 +14,8 @@ const timeoutMs = 3000;
 /** A proxy with 10,000 series has about 6 MB of them. */
 const maxBytes = 32 * 1024 * 1024;
 const maxLines = 20_000;
+/** Of labels that a request may fill. What of a line is there already is looked through again with each chunk. */
+const maxLineCharacters = 1024 * 1024;
 
 /** The wanted lines; who has the agent's address in its place, in words; undefined where there is no whole answer. */
 export type PodMetrics = readonly string[] | { readonly stranger: string } | undefined;
@@ -69,7 +71,7 @@ async function wantedLines(
     const parts = (rest + chunk).split("\n");
     rest = parts.pop()!;
     for (const line of parts) if (isWanted(line)) lines.push(line);
-    if (bytes > maxBytes || lines.length > maxLines) return undefined;
+    if (bytes > maxBytes || lines.length > maxLines || rest.length > maxLineCharacters) return undefined;
   }
   if (isWanted(rest)) lines.push(rest);
   return response.complete ? lines : undefined;
