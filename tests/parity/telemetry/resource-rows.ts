@@ -153,6 +153,19 @@ export const logRows: Readonly<Record<string, TelemetryRow>> = {
     sees: logSides,
     expected: "",
   },
+  "a filter of which an Envoy knows more, and the rest decides": {
+    mesh,
+    spec: { accessLogging: [{ ...told, filter: { expression: "response.code == 200 || response.flags == 1" } }] },
+    sees: logSides,
+    expected: "CLIENT SERVER",
+  },
+  "no log by a filter that an Envoy alone knows": {
+    mesh,
+    spec: { accessLogging: [{ ...told, filter: { expression: "response.flags == 0" } }] },
+    proxy: "tulle",
+    sees: logSides,
+    expected: "",
+  },
   "no log by a filter that is no condition": {
     mesh,
     spec: { accessLogging: [{ ...told, filter: { expression: "request.method" } }] },

@@ -1,6 +1,6 @@
 /**
  * The attributes that expressions read, as far as any proxy has them (Envoy: intro/arch_overview/advanced/attributes,
- * and Istio's for metrics). One that nobody has is a slip of the pen: Tulle's proxy refuses the listener for it, and an
+ * and Istio's for metrics). One that nobody has is a slip of the pen: Tulle's proxy has no value for it, and an
  * Envoy logs nothing any more.
  */
 import type { CelTree } from "@tulle/telemetry/cel";

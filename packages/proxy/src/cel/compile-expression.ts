@@ -1,6 +1,6 @@
 // A CEL expression as a function on one request: Envoy's language of conditions
 // (extensions.access_loggers.filters.cel.v3) and of Istio's dimensions (stats.PluginConfig), as far as operators,
-// functions and attributes are known here. Whatever is not is an error of the configuration.
+// functions and attributes are known here. Whatever is not is told when the configuration comes.
 import { RE2JS } from "re2js";
 import { type CelSubject, type ReadAttribute, attributes } from "./attributes.ts";
 import { type CelValue, areEqual, celText, isList, isMap, order } from "./cel-value.ts";
@@ -38,12 +38,28 @@ export function compileTreeExpression(
   tree: CelTree,
   more: ReadonlyMap<string, ReadAttribute> = new Map(),
 ): CompiledExpression {
+  const { unsupported, ...expression } = evaluated(tree, more);
+  return unsupported === undefined ? expression : { ok: false, reason: unsupported };
+}
+
+type LogExpression = Exclude<CompiledExpression, { ok: false }> & { readonly unsupported: string | undefined };
+
+/**
+ * For logs, in which an Envoy looks for attributes with each line: what cannot be evaluated here has no value, as what
+ * is not there has none in Envoy. `unsupported` says what that is.
+ */
+export function compileLogExpression(text: string): LogExpression | Exclude<CompiledExpression, { ok: true }> {
+  const parsed = parseExpression(text);
+  return parsed.ok ? evaluated(parsed.tree, new Map()) : parsed;
+}
+
+function evaluated(tree: CelTree, more: ReadonlyMap<string, ReadAttribute>): LogExpression {
   const known = more.size === 0 ? attributes : new Map([...attributes, ...more]);
   const compilation: Compilation = { known, used: new Set(), reasons: [] };
   const value = compileTree(tree, compilation);
   const { used, reasons } = compilation;
-  if (reasons.length > 0) return { ok: false, reason: reasons.join("; ") };
-  return { ok: true, isTrue: (subject) => value(subject) === true, value, attributes: used };
+  const unsupported = reasons.length === 0 ? undefined : reasons.join("; ");
+  return { ok: true, isTrue: (subject) => value(subject) === true, value, attributes: used, unsupported };
 }
 
 function compileTree(tree: CelTree, compilation: Compilation): ReadAttribute {

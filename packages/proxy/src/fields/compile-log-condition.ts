@@ -7,7 +7,7 @@ import {
   type MetadataFilter,
 } from "@tulle/xds/envoy/config/accesslog/v3/accesslog_pb";
 import { ExpressionFilterSchema } from "@tulle/xds/envoy/extensions/access_loggers/filters/cel/v3/cel_pb";
-import { compileExpression } from "../cel/compile-expression.ts";
+import { compileLogExpression } from "../cel/compile-expression.ts";
 import { accessLogTypes } from "../http/access-log-type.ts";
 import { grpcStatuses, impliedGrpcStatus } from "../http/grpc-status.ts";
 import type { ResponseHead } from "../http/message.ts";
@@ -116,10 +116,16 @@ function compileExtensionFilter(filter: ExtensionFilter, place: Place, problems:
   const at = place.field("typed_config");
   const message = decodeTypedConfig(logExpressionMessage, config, at, problems);
   if (message === undefined) return () => false;
-  const expression = compileExpression(message.expression);
+  const expression = compileLogExpression(message.expression);
   if (!expression.ok) {
     problems.error(at.field("expression"), `'${message.expression}': ${expression.reason}`);
     return () => false;
+  }
+  if (expression.unsupported !== undefined) {
+    problems.warning(
+      at.field("expression"),
+      `'${message.expression}' cannot be evaluated as a whole: ${expression.unsupported}`,
+    );
   }
   return (info, response) => expression.isTrue({ info, request: info.request, response });
 }

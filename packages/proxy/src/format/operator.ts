@@ -16,6 +16,8 @@ export interface CompiledOperator {
   readonly isNumber: boolean;
   /** Where the value may be of any type: its JSON. */
   readonly json?: FormatValue;
+  /** What of it has no value here. */
+  readonly warning?: string;
 }
 
 /** What operators read that does not belong to a request. */

@@ -1,7 +1,7 @@
 // The table of operators of Envoy's substitution format (docs: configuration/observability/access_log). An operator
 // that is in no table is an error.
 import { randomUUID } from "node:crypto";
-import { compileExpression } from "../cel/compile-expression.ts";
+import { compileLogExpression } from "../cel/compile-expression.ts";
 import { asked } from "../http/asked-facts.ts";
 import { grpcStatus, grpcStatusName } from "../http/grpc-status.ts";
 import { withoutControlCharacters } from "../http/header-value.ts";
@@ -104,7 +104,7 @@ const compileCodeDetails: OperatorCompiler = (argument) => ({
 /** An expression's value; what it cannot be found for is missing. */
 function celOperator(isTyped: boolean): OperatorCompiler {
   return (argument = "", { redactedParameters }) => {
-    const expression = compileExpression(argument);
+    const expression = compileLogExpression(argument);
     if (!expression.ok) return { error: `Not able to parse expression: ${expression.reason}` };
     const isOfCredentials = redactedParameters !== undefined && namesHeader(argument, isCredential);
     const read: (...of: Parameters<FormatValue>) => unknown = (info, request, response) => {
@@ -118,8 +118,12 @@ function celOperator(isTyped: boolean): OperatorCompiler {
       // Of metadata, say, in which a stranger's words may stand.
       return typeof found === "string" ? withoutControlCharacters(found) : JSON.stringify(found);
     };
-    if (!isTyped) return { value, isNumber: false };
-    return { value, json: (info, request, response) => JSON.stringify(read(info, request, response)), isNumber: false };
+    const { unsupported } = expression;
+    const told =
+      unsupported === undefined ? {} : { warning: `'${argument}' cannot be evaluated as a whole: ${unsupported}` };
+    if (!isTyped) return { value, isNumber: false, ...told };
+    const json: FormatValue = (info, request, response) => JSON.stringify(read(info, request, response));
+    return { value, json, isNumber: false, ...told };
   };
 }
 
@@ -261,10 +265,11 @@ export function compileOperator(
 }
 
 /** Cuts to `maxLength` characters, `%REQ(X):20%`. */
-function truncated({ value, json }: CompiledOperator, maxLength: number): CompiledOperator {
+function truncated({ value, json, warning }: CompiledOperator, maxLength: number): CompiledOperator {
   const cut: FormatValue = (info, request, response) => {
     const result = value(info, request, response);
     return result !== undefined && result.length > maxLength ? result.slice(0, maxLength) : result;
   };
-  return { value: cut, isNumber: false, ...(json !== undefined && { json }) };
+  const told = warning === undefined ? {} : { warning };
+  return { value: cut, isNumber: false, ...told, ...(json !== undefined && { json }) };
 }

@@ -126,6 +126,21 @@ for (const { format, expected } of [
   });
 }
 
+test("what an Envoy alone can evaluate has no value, and is told", () => {
+  const problems = new Problems();
+  const format = "%CEL(response.flags):3% %TYPED_CEL(response.code * 2)% %CEL(response.code == 503 || bogus)%";
+  const compiled = compileTextFormat(format, "-", environment, Place.root, problems);
+  assert.equal(compiled(info, request, response), "- - true");
+  assert.deepEqual(
+    problems.list.map(({ severity, message }) => `${severity}: ${message}`),
+    [
+      "warning: 'response.flags' cannot be evaluated as a whole: the attribute response.flags is not supported",
+      "warning: 'response.code * 2' cannot be evaluated as a whole: the operator * is not supported",
+      "warning: 'response.code == 503 || bogus' cannot be evaluated as a whole: the attribute bogus is not supported",
+    ],
+  );
+});
+
 test("no flags are a value, a connection without one has no protocol", () => {
   const connection = streamInfo(undefined);
   connection.isConnection = true;

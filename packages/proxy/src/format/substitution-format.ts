@@ -43,6 +43,7 @@ function parseParts(format: string, environment: FormatEnvironment, place: Place
       problems.error(place, operator.error);
       return [];
     }
+    if (operator.warning !== undefined) problems.warning(place, operator.warning);
     if (literal !== "") parts.push(literal);
     literal = "";
     parts.push(operator);
