@@ -4,7 +4,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import path from "node:path";
 import { describe, test } from "node:test";
-import { startProcess, waitFor, type StartedProcess } from "../tools/processes.ts";
+import { inTime, startProcess, waitFor, type StartedProcess } from "../tools/processes.ts";
 import { useRunningShop } from "./running-shop.ts";
 import { commandEntry, type CommandResult, type ShopInstance } from "./shop-instance.ts";
 
@@ -143,15 +143,17 @@ describe("tulle exec", () => {
 
   test("is at the terminal, where Ctrl-C ends the command and nothing of the mesh", async () => {
     const before = await shop.processes();
-    const command = "test -t 0 && test -t 1 && echo at $TERM; trap 'exit 5' INT; cat";
-    const line = `'${process.execPath}' '${commandEntry}' exec catalog-v1 -- sh -c "${command.replaceAll("$", "\\$")}"`;
+    // It is ready before it says so: interrupted ahead of its trap a shell ends, and ahead of its child it waits.
+    const command = "trap 'exit 5' INT; test -t 0 && test -t 1 && echo at $TERM; while :; do sleep 1; done";
+    // The shell around it gives it its place: some shells would end by Ctrl-C, too.
+    const line = `exec '${process.execPath}' '${commandEntry}' exec catalog-v1 -- sh -c "${command.replaceAll("$", "\\$")}"`;
     const env = { ...process.env, TULLE_DIR: shop.folder, TERM: "tulle-term" };
     const terminal = spawn("script", ["-qec", line, "/dev/null"], { env, stdio: ["pipe", "pipe", "inherit"] });
     let shown = "";
     terminal.stdout.setEncoding("utf8").on("data", (text: string) => (shown += text));
     await waitFor(() => /at tulle-term/.test(shown), { what: "the command at its terminal", details: () => shown });
     terminal.stdin.write("\u0003");
-    const [code] = (await once(terminal, "exit")) as [number];
+    const [code] = (await inTime(once(terminal, "exit"), "the end of the command")) as [number];
     terminal.stdin.destroy();
     // What Ctrl-C means is the command's to say.
     assert.equal(code, 5, shown);
