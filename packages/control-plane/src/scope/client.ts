@@ -39,29 +39,32 @@ function clientSelectors({ destinationRules, virtualServices }: MeshSnapshot): R
 
 export function seenBy(snapshot: MeshSnapshot, client: Client): SeenMesh {
   return {
-    services: oneOfEachHost(exportedOnes(snapshot.services, client)),
+    services: oneOfEachHost(exportedOnes(snapshot.services, client), client),
     virtualServices: exportedOnes(snapshot.virtualServices, client).map((each) => routesFor(each, client)),
     destinationRules: rulesFor(snapshot.destinationRules, client),
   };
 }
 
 /**
- * Several namespaces may have a ServiceEntry for one host. The one that fewest see is meant, which is nearest to the
- * client; of equal ones the oldest. A Service keeps its host (Istio: DefaultSidecarScopeForNamespace).
+ * Several namespaces may have a ServiceEntry for one host. The client's own is meant, else the one that fewest see; of
+ * equal ones the oldest. A Service keeps its host. Istio's order (DefaultSidecarScopeForNamespace) has no place for the
+ * client's own: whoever exports an entry to that namespace alone would take its host away.
  */
-function oneOfEachHost(services: readonly MeshService[]): readonly MeshService[] {
+function oneOfEachHost(services: readonly MeshService[], { namespace }: Client): readonly MeshService[] {
   const chosen = new Map<string, MeshService>();
   for (const service of services) {
     const other = chosen.get(service.hostname);
-    if (other === undefined || distance(service) < distance(other)) chosen.set(service.hostname, service);
+    if (other !== undefined && distance(service, namespace) >= distance(other, namespace)) continue;
+    chosen.set(service.hostname, service);
   }
   return chosen.size === services.length ? services : services.filter((each) => chosen.get(each.hostname) === each);
 }
 
-function distance({ entry, exportedTo }: MeshService): number {
+function distance({ namespace, entry, exportedTo }: MeshService, clientNamespace: string): number {
   if (entry === undefined) return 0;
-  if (exportedTo === undefined) return 3;
-  return exportedTo.length === 1 ? 1 : 2;
+  if (namespace === clientNamespace) return 1;
+  if (exportedTo === undefined) return 4;
+  return exportedTo.length === 1 ? 2 : 3;
 }
 
 function exportedOnes<T extends MeshService | MeshVirtualService>(

@@ -57,6 +57,7 @@ test("of several entries for a host a client sees one: the nearest, then the old
     at("wide", ", exportTo: [shop, blog]"),
     at("blog", ", exportTo: ['.']"),
     at("hidden", ", exportTo: ['~']"),
+    at("thief", ", exportTo: [second]"),
     "{ apiVersion: v1, kind: Service, metadata: { name: web, namespace: shop }, spec: { ports: [{ port: 80 }] } }",
     entry("taken", "hosts: [web.shop.svc.cluster.local]"),
   );
@@ -66,6 +67,7 @@ test("of several entries for a host a client sees one: the nearest, then the old
   assert.deepEqual(seen("other"), [web, "first a.example.com"]);
   assert.deepEqual(seen("shop"), [web, "wide a.example.com"]);
   assert.deepEqual(seen("blog"), [web, "blog a.example.com"]);
+  assert.deepEqual(seen("second"), [web, "second a.example.com"]);
 });
 
 test("names with an address are answered, others are the machine's business", async () => {
