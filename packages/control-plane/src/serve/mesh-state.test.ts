@@ -68,6 +68,18 @@ const cases: readonly Case[] = [
   },
 ];
 
+/** Follows the store at once. */
+function meshOf(store: MemoryStore, clock: ManualClock, trustDomain: string | undefined): MeshState {
+  return new MeshState({
+    store,
+    reader: new AcceptedResources(store),
+    clock,
+    debounce: { quietMs: 0, maxMs: 0 },
+    metrics: controlPlaneMetrics(new MetricRegistry(), "test"),
+    trustDomain,
+  });
+}
+
 for (const { name, trustDomain, change, expected } of cases) {
   test(`mesh state: ${name}`, async () => {
     const store = new MemoryStore();
@@ -76,14 +88,7 @@ for (const { name, trustDomain, change, expected } of cases) {
     await apply(start);
     const clock = new ManualClock();
     const seen: MeshChange[] = [];
-    const mesh = new MeshState({
-      store,
-      reader: new AcceptedResources(store),
-      clock,
-      debounce: { quietMs: 0, maxMs: 0 },
-      metrics: controlPlaneMetrics(new MetricRegistry(), "test"),
-      trustDomain,
-    });
+    const mesh = meshOf(store, clock, trustDomain);
     mesh.follow((each) => seen.push(each));
     const before = mesh.snapshot;
     await apply(change);
@@ -107,14 +112,7 @@ test("mesh state: the state of a pod that a ServiceEntry chooses makes it an end
     "{ apiVersion: networking.istio.io/v1, kind: ServiceEntry, metadata: { name: legacy, namespace: shop }, spec: { hosts: [legacy.test], resolution: STATIC, ports: [{ number: 80, name: http, protocol: HTTP }], workloadSelector: { labels: { app: catalog } } } }",
   );
   const clock = new ManualClock();
-  const mesh = new MeshState({
-    store,
-    reader: new AcceptedResources(store),
-    clock,
-    debounce: { quietMs: 0, maxMs: 0 },
-    metrics: controlPlaneMetrics(new MetricRegistry(), "test"),
-    trustDomain: "cluster.local",
-  });
+  const mesh = meshOf(store, clock, "cluster.local");
   const addresses = (): readonly string[] =>
     (mesh.endpoints.byServicePort.get("shop/legacy.test:80") ?? []).map(({ address }) => address);
   assert.deepEqual(mesh.snapshot.services[0]?.identities, [catalog]);
