@@ -3,7 +3,7 @@ import { enumeration, integer, list, map, object, optional, required, string } f
 import type { ObjectValue, Report } from "../schema/schema.ts";
 import { dnsLabel, exportedNamespace, hostName, quote, wildcardName } from "../schema/formats.ts";
 import type { Format } from "../schema/formats.ts";
-import { splitIpBlock } from "../schema/ip-block.ts";
+import { isSingleAddress, splitIpBlock } from "../schema/ip-block.ts";
 import { selectedLabelKey, selectedLabelValue } from "../schema/label-formats.ts";
 import { entryProtocol, isHttp } from "../rules/port-protocol.ts";
 import { noDryRun } from "./dry-run.ts";
@@ -172,14 +172,10 @@ function honoured(spec: Spec, report: Report): void {
   }
   addresses.forEach((address, index) => {
     const block = splitIpBlock(address);
-    if (block === undefined || !address.includes("/") || isWhole(block)) return;
+    if (block === undefined || isSingleAddress(block)) return;
     const message = `ranges of addresses are not implemented yet: connections to ${address} are not led by it`;
     report({ code: "TUL0001", path: ["addresses", index], message, suggestion: "Write single addresses." });
   });
-}
-
-function isWhole({ address, prefixLength }: { readonly address: string; readonly prefixLength: number }): boolean {
-  return prefixLength === (address.includes(":") ? 128 : 32);
 }
 
 export const serviceEntry = defineKind({

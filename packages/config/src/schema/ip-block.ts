@@ -19,6 +19,11 @@ export function splitIpBlock(text: string): IpBlock | undefined {
   return { address, prefixLength: Number(length) };
 }
 
+/** Whether it is one address, written with a length or without. */
+export function isSingleAddress({ address, prefixLength }: IpBlock): boolean {
+  return prefixLength === (address.includes(":") ? 128 : 32);
+}
+
 export function isIpBlock(text: string): boolean {
   return splitIpBlock(text) !== undefined;
 }

@@ -5,6 +5,7 @@ import {
   entryProtocol,
   entryResolution,
   exportedTo,
+  isSingleAddress,
   type MeshConfig,
   oldestFirst,
   type ServiceEntry,
@@ -120,9 +121,7 @@ function lookedUp(
 function singleAddresses({ addresses = [] }: ServiceEntry["spec"]): readonly string[] {
   return addresses.flatMap((text) => {
     const block = splitIpBlock(text);
-    return block !== undefined && block.prefixLength === (block.address.includes(":") ? 128 : 32)
-      ? [block.address]
-      : [];
+    return block !== undefined && isSingleAddress(block) ? [block.address] : [];
   });
 }
 

@@ -1,7 +1,7 @@
 // EndpointSlices, Pods and WorkloadEntries → who is behind each service: the SPIFFE ids that its callers accept, and
 // whether all have a sidecar. Pods count before they are ready and after they have begun to leave, so that clusters
 // stay as they are while instances of a workload come and go.
-import { type Pod, selects, serviceNameLabel } from "@tulle/config";
+import { type Pod, serviceNameLabel } from "@tulle/config";
 import {
   type AddressedWorkload,
   choiceOf,
@@ -87,11 +87,13 @@ function addAddressed(store: ResourceReader, trustDomain: string, byService: Map
 
 /** Pods of the selectors of ServiceEntries. */
 function addChosenPods(store: ResourceReader, trustDomain: string, byService: Map<string, Gathered>): void {
+  const pods = store.list("Pod").map((pod) => {
+    const { namespace, labels = {} } = pod.metadata;
+    return { pod, namespace, labels };
+  });
+  const chosen = choiceOf(pods);
   for (const { metadata, spec } of store.list("ServiceEntry")) {
-    const selector = spec.workloadSelector?.labels ?? {};
-    if (Object.keys(selector).length === 0) continue;
-    for (const pod of store.list("Pod", metadata.namespace)) {
-      if (!selects(selector, pod.metadata.labels ?? {})) continue;
+    for (const { pod } of chosen(metadata.namespace, spec.workloadSelector?.labels ?? {})) {
       const workloads = gathered(byService, entryKey(metadata.namespace, metadata.name));
       workloads.identities.add(podIdentity(pod, trustDomain));
       if (!hasSidecar(pod)) workloads.haveSidecars = false;
