@@ -57,7 +57,12 @@ export function choiceOf<T extends { readonly namespace: string; readonly labels
 /** Undefined for a workload that nobody's certificate is known of. */
 export function identityOf({ namespace, spec }: AddressedWorkload, trustDomain: string): string | undefined {
   const { serviceAccount } = spec;
-  return serviceAccount === undefined ? undefined : `spiffe://${trustDomain}/ns/${namespace}/sa/${serviceAccount}`;
+  return serviceAccount === undefined ? undefined : accountIdentity(trustDomain, namespace, serviceAccount);
+}
+
+/** Text to compare certificates with: an account that no certificate can have is behind none. */
+export function accountIdentity(trustDomain: string, namespace: string, serviceAccount: string): string {
+  return `spiffe://${trustDomain}/ns/${namespace}/sa/${serviceAccount}`;
 }
 
 /** The workload as an endpoint of a port, which its own list of ports may have elsewhere. */

@@ -3,6 +3,7 @@
 // stay as they are while instances of a workload come and go.
 import { type Pod, serviceNameLabel } from "@tulle/config";
 import {
+  accountIdentity,
   type AddressedWorkload,
   choiceOf,
   identityOf,
@@ -102,7 +103,7 @@ function addChosenPods(store: ResourceReader, trustDomain: string, byService: Ma
 }
 
 function podIdentity({ metadata: { namespace }, spec }: Pod, trustDomain: string): string {
-  return `spiffe://${trustDomain}/ns/${namespace}/sa/${serviceAccount(spec)}`;
+  return accountIdentity(trustDomain, namespace, serviceAccount(spec));
 }
 
 function hasSidecar({ metadata }: Pod): boolean {
