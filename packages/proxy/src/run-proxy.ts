@@ -1,5 +1,6 @@
 // Starts a whole proxy in this process from a bootstrap: static resources, subscriptions, admin interface. `tulle
 // proxy` and the agent both run it.
+import { alwaysRedacted } from "./format/redacted-names.ts";
 import { hostname } from "node:os";
 import { beforeEachSlice, systemClock as streamClock } from "@tulle/timing";
 import { type LogLevel, type LogSink, Logging, MetricRegistry } from "@tulle/telemetry";
@@ -298,6 +299,7 @@ function proxyScope(
     isOwnListener: (ip, port) => owner.isOwnListener(ip, port),
     staticClusterNames: new Set(clusters.map(({ name }) => name)),
     bootstrapNode: node,
+    redactedNames: alwaysRedacted,
     hostname: hostname(),
   };
 }

@@ -61,7 +61,7 @@ export function buildSnapshot(store: ResourceReader, options: SnapshotOptions = 
     meshBrowserLogin(resource, ofCluster, options.discoveredEndpoints ?? new Map()),
   );
   const authorizers = meshAuthorizers(meshConfig, services);
-  const redactedParameters = meshConfig.redactedQueryParameters;
+  const redactedParameters = meshConfig.redactedQueryParameters?.map((name) => name.toLowerCase());
   const pathNormalization = meshConfig.pathNormalization?.normalization;
   const detectionTimeout = meshConfig.protocolDetectionTimeout;
   const topology = meshConfig.defaultConfig?.gatewayTopology;

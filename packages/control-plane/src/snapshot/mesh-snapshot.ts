@@ -168,7 +168,7 @@ export interface MeshSnapshot {
   readonly authorizers?: readonly MeshAuthorizer[];
   /** Missing = BASE. */
   readonly pathNormalization?: PathNormalization;
-  /** Parameters of queries whose values stand in no access log; missing = `secretParameters`. */
+  /** Parameters of queries whose values stand in no access log, in lower case; missing = `secretParameters`. */
   readonly redactedParameters?: readonly string[];
   /** Missing where neither resources nor the mesh's configuration say anything of it: Istio's metrics, and a log. */
   readonly telemetry?: MeshTelemetries;

@@ -1,8 +1,11 @@
 // The stage `translate`: a section of a view → xDS resources, encoded. Pure functions that see nothing but their
 // section; their results are kept by its key, so that proxies with equal views share one encoding.
+import { create } from "@bufbuild/protobuf";
+import { redactionMetadata } from "@tulle/telemetry";
 import { type EncodedResource, encodeResource } from "@tulle/xds";
 import { type Cluster, ClusterSchema } from "@tulle/xds/envoy/config/cluster/v3/cluster_pb";
-import { ListenerSchema } from "@tulle/xds/envoy/config/listener/v3/listener_pb";
+import { type Listener, ListenerSchema } from "@tulle/xds/envoy/config/listener/v3/listener_pb";
+import { MetadataSchema } from "@tulle/xds/envoy/config/core/v3/base_pb";
 import type { RouteConfiguration } from "@tulle/xds/envoy/config/route/v3/route_pb";
 import type {
   ClustersSection,
@@ -87,7 +90,7 @@ export function translateOwn(section: OwnSection): OwnResources {
     const listeners = translateGatewayListeners(section);
     return {
       clusters: providerClusters(section),
-      listeners: listeners.map((each) => encodeResource(ListenerSchema, each)),
+      listeners: listeners.map((each) => encodeListener(section, each)),
     };
   }
   const { captured } = section;
@@ -104,8 +107,16 @@ export function translateOwn(section: OwnSection): OwnResources {
       ...(captured === undefined ? [] : [encodeResource(ClusterSchema, translateInboundPassthrough())]),
       ...providerClusters(section),
     ],
-    listeners: listeners.map((each) => encodeResource(ListenerSchema, each)),
+    listeners: listeners.map((each) => encodeListener(section, each)),
   };
+}
+
+/** With the parameters that the mesh itself redacts, for Tulle's proxy (`redactionMetadata`). */
+function encodeListener({ redactedParameters }: OwnSection, listener: Listener): EncodedResource {
+  if (redactedParameters === undefined) return encodeResource(ListenerSchema, listener);
+  const { key, field } = redactionMetadata;
+  const filterMetadata = { ...listener.metadata?.filterMetadata, [key]: { [field]: [...redactedParameters] } };
+  return encodeResource(ListenerSchema, { ...listener, metadata: create(MetadataSchema, { filterMetadata }) });
 }
 
 /** Of hosts outside the mesh that traces and logs go to. */

@@ -1,5 +1,6 @@
 // What compilation needs besides the resource: where names lead, where metrics and access logs go, and the process's
 // surroundings. One scope a proxy; `detachedScope` makes one without side effects for the explain command and tests.
+import { alwaysRedacted, type RedactedNames } from "../format/redacted-names.ts";
 import type { Node } from "@tulle/xds/envoy/config/core/v3/base_pb";
 import { Logging, MetricRegistry } from "@tulle/telemetry";
 import type { AccessLogFile } from "../access-log/access-log-file.ts";
@@ -52,6 +53,8 @@ export interface CompileScope extends FormatEnvironment {
   readonly staticClusterNames?: ReadonlySet<string> | undefined;
   /** The bootstrap's, for expressions. */
   readonly bootstrapNode?: Node | undefined;
+  /** Of the listener that is compiled; else those that always are. */
+  readonly redactedNames: RedactedNames;
 }
 
 /** A scope of its own: names lead to empty slots, logs and metrics stay in it. */
@@ -73,6 +76,7 @@ export function detachedScope(overrides: Partial<CompileScope> = {}): CompileSco
     random: Math.random,
     clock: systemClock,
     defaultSourceAddress: undefined,
+    redactedNames: alwaysRedacted,
     environment: {},
     hostname: "localhost",
     ...overrides,

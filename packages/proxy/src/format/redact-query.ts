@@ -8,8 +8,10 @@ export const redactedValue = "redacted";
 /** How often a value is decoded to look for such a parameter in it; what is escaped still is left out. */
 const maxNesting = 3;
 const withinParameter = /[;?#]/g;
-/** A question mark or a number sign, escaped once or more. */
-const escapedQuery = /%(?:25)*(?:3f|23)/i;
+/** A question mark, a number sign or a semicolon, escaped once or more. */
+const escapedQuery = /%(?:25)*(?:3f|23|3b)/i;
+/** A parameter of a segment of a path (`/cb;code=…/next`, RFC 3986 §3.3), up to what ends it. */
+const segmentParameter = /;([^=;/]*)=[^;/]*/g;
 
 /** The path with the values of `names` (in lower case) left out, of its query and of its fragment. */
 export function redactQuery(path: string, names: ReadonlySet<string>): string {
@@ -18,12 +20,20 @@ export function redactQuery(path: string, names: ReadonlySet<string>): string {
   return withoutSecretSegments(path.slice(0, at), names) + path[at]! + redactText(path.slice(at + 1), names);
 }
 
-/** A path in which an address is escaped, as of who leads on to it, ends before the address where that has a secret. */
+/**
+ * Parameters of segments are left out like those of queries. A path in which an address or such a parameter is escaped,
+ * as of who leads on to it, ends before that where it has a secret.
+ */
 function withoutSecretSegments(path: string, names: ReadonlySet<string>): string {
-  const at = path.search(escapedQuery);
-  if (at < 0) return path;
-  const address = path.slice(at);
-  return withoutSecret(address, names, 0) === address ? path : path.slice(0, at) + redactedValue;
+  const shown = path.includes(";")
+    ? path.replace(segmentParameter, (whole, name: string) =>
+        isAmong(names, name) ? `;${name}=${redactedValue}` : whole,
+      )
+    : path;
+  const at = shown.search(escapedQuery);
+  if (at < 0) return shown;
+  const address = shown.slice(at);
+  return withoutSecret(address, names, 0) === address ? shown : shown.slice(0, at) + redactedValue;
 }
 
 /** A text that may hold a query, or be one. */

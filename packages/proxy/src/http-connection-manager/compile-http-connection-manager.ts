@@ -106,6 +106,7 @@ export function compileHttpConnectionManager(
       ...intermediate,
       ...logs.map(accessLogObserver),
     ]),
+    redactedNames: scope.redactedNames,
     serverName: serverName === "" ? "envoy" : serverName,
     serverHeaderTransformation: serverHeaders[message.serverHeaderTransformation] ?? "overwrite",
     connectionIdleTimeoutMs: durationMs(common?.idleTimeout, defaultIdleTimeoutMs),

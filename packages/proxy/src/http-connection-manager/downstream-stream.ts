@@ -101,7 +101,7 @@ export class DownstreamStream implements FilteredStream, RequestReceiver {
     this.#requestEnded = endStream;
     if (endStream) this.info.requestEndedMs = this.dataPath.turn.nowMs;
     if (this.dataPath.httpLog.debugEnabled)
-      logRequest(this.dataPath.httpLog, this.#connection.info.id, head, endStream);
+      logRequest(this.dataPath.httpLog, this.#connection.info.id, head, endStream, config.redactedNames);
     if (config.requestTimeoutMs > 0 && !endStream) this.#armRequestTimer(config.requestTimeoutMs);
     const refusal = this.#refusalOf(head);
     if (refusal !== undefined) {

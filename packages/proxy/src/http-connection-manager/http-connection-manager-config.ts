@@ -1,4 +1,5 @@
 // An HTTP connection manager, compiled: what holds for all connections of its filter chain.
+import type { RedactedNames } from "../format/redacted-names.ts";
 import type { Http2Options } from "../codec/http2/http2-options.ts";
 import type { Http2Stats } from "../codec/http2/http2-stats.ts";
 import type { HttpFilterChain } from "./filter-chain.ts";
@@ -21,6 +22,8 @@ export interface HttpConnectionManagerConfig {
   readonly filterChain: HttpFilterChain;
   /** Statistics and access logs. */
   readonly observers: StreamObservers;
+  /** In debug lines. */
+  readonly redactedNames: RedactedNames;
   /** `server:` of responses; "pass_through" leaves the upstream's (server_header_transformation). */
   readonly serverName: string;
   readonly serverHeaderTransformation: "overwrite" | "append_if_absent" | "pass_through";

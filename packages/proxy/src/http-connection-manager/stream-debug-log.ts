@@ -1,13 +1,19 @@
 // What a proxy at the level `debug` writes of each request and response, secrets of sign-ins left out.
 import type { Logger } from "@tulle/telemetry";
 import { redactQuery } from "../format/redact-query.ts";
+import type { RedactedNames } from "../format/redacted-names.ts";
 import type { RequestHead } from "../http/message.ts";
 import type { StreamInfo } from "../http/stream-info.ts";
-import { alwaysRedacted } from "../tracing/redacted-names.ts";
 
-export function logRequest(log: Logger, connection: number, head: RequestHead, endStream: boolean): void {
+export function logRequest(
+  log: Logger,
+  connection: number,
+  head: RequestHead,
+  endStream: boolean,
+  redactedNames: RedactedNames,
+): void {
   const { authority, method } = head;
-  const path = redactQuery(head.path, alwaysRedacted);
+  const path = redactQuery(head.path, redactedNames);
   log.debug("request headers complete", { connection, method, authority, path, endStream });
 }
 

@@ -26,6 +26,7 @@ import { compileListenerFilters } from "./compile-listener-filters.ts";
 import type { CompileScope } from "../fields/compile-scope.ts";
 import type { ListenerBuild, ListenerOptions, RouteSubscription } from "./listener-build.ts";
 import { durationMs } from "../fields/duration.ts";
+import { redactedNamesOf } from "../format/redacted-names.ts";
 import { type Compiled, Place, Problems, compiled } from "../fields/problems.ts";
 import { unwrapTypedConfig } from "../fields/typed-config.ts";
 import { listenerMessage } from "./listener-fields.ts";
@@ -55,11 +56,13 @@ export function compileListener(
 
 function buildListener(
   message: ListenerMessage,
-  scope: CompileScope,
+  shared: CompileScope,
   options: ListenerOptions,
   place: Place,
   problems: Problems,
 ): CompiledListener | undefined {
+  const metadata = message.metadata?.filterMetadata ?? {};
+  const scope = { ...shared, redactedNames: redactedNamesOf(metadata) };
   checkFields(listenerMessage, message, place, problems);
   const addresses = [
     compileAddress(message.address, place.field("address"), problems),
@@ -96,7 +99,7 @@ function buildListener(
   const chains = [...filterChains, ...(defaultLinks === undefined ? [] : [defaultLinks])];
   const listener: Listener = {
     name,
-    metadata: message.metadata?.filterMetadata ?? {},
+    metadata,
     addresses: addresses.filter((address) => address !== undefined),
     filterChains,
     defaultFilterChain:

@@ -6,7 +6,8 @@ import type { GrpcTimeoutRule } from "../http/grpc-timeout.ts";
 import type { RequestHead, ResponseHead } from "../http/message.ts";
 import type { StreamInfo } from "../http/stream-info.ts";
 import type { Slot } from "../runtime/slot.ts";
-import type { CustomTag, RedactedNames, SamplingShares } from "../tracing/custom-tag.ts";
+import type { RedactedNames } from "../format/redacted-names.ts";
+import type { CustomTag, SamplingShares } from "../tracing/custom-tag.ts";
 
 export interface RouteTable {
   readonly name: string;

@@ -1,5 +1,6 @@
 // Runtime objects made by hand, so that tests of the data path need neither xDS nor the compiler: one listener on a
 // free port, routes by path prefix, clusters with a fixed rotation of hosts.
+import { alwaysRedacted } from "../format/redacted-names.ts";
 import { defaultHttp2Options, defaultUpstreamHttp2Options } from "../codec/http2/http2-options.ts";
 import { http2StatsOf } from "../codec/http2/http2-stats.ts";
 import { ClusterLoad } from "../upstream/cluster-load.ts";
@@ -210,6 +211,7 @@ export function handBuiltConnectionManager(
     filterChain: new HttpFilterChain([...filters, router].map((filter) => ({ filter, enablementKey: undefined }))),
     observers: new StreamObservers([statisticsObserver(stats, requestsOfListener()), accessLogObserver(accessLog)]),
     ...connectionManagerDefaults,
+    redactedNames: alwaysRedacted,
     useRemoteAddress: true,
     isInternalAddress: () => false,
     upgradeTypes: new Set(),

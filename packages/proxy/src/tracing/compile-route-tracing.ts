@@ -6,9 +6,8 @@ import { fractionOf } from "../fields/matchers/fraction.ts";
 import type { Place, Problems } from "../fields/problems.ts";
 import { utf8AsLatin1 } from "../http/header-value.ts";
 import type { Route, RouteDecorator, RouteTracing } from "../route/route-table.ts";
-import type { RedactedNames } from "./custom-tag.ts";
 import { compileCustomTags } from "./custom-tags.ts";
-import { alwaysRedacted } from "./redacted-names.ts";
+import { alwaysRedacted, type RedactedNames } from "../format/redacted-names.ts";
 import { compileSpanFormat } from "./span-format.ts";
 
 export function compileSpanRules(

@@ -25,7 +25,6 @@ import {
 import { compileCustomTags } from "./custom-tags.ts";
 import { compileOperation } from "./compile-route-tracing.ts";
 import { OtlpTracer } from "./otlp-tracer.ts";
-import { redactedNamesOf } from "./redacted-names.ts";
 import { detectResource, sdkResource } from "./resource-detectors.ts";
 import { compileSampler } from "./samplers.ts";
 import type { RequestIdRules } from "./sampling.ts";
@@ -56,11 +55,11 @@ export function compileTracing(
   const { tracing } = message;
   if (tracing?.provider === undefined) return undefined;
   const { scope, problems } = build;
+  const { redactedNames } = scope;
   const at = place.field("tracing");
   const { configType } = tracing.provider;
   const provider = configType.case === "typedConfig" ? unwrapTypedConfig(configType.value) : undefined;
   const tracer = compileProvider(provider, tracing.provider.name, build, at.field("provider"));
-  const redactedNames = redactedNamesOf(message.accessLog);
   const tags = compileCustomTags(tracing.customTags, redactedNames, scope, at, problems);
   const operation = compileOperation(tracing.operation, redactedNames, scope, at.field("operation"), problems);
   const upstreamOperation = compileOperation(

@@ -1,8 +1,6 @@
 // Types of tracing that routes hold: what is added to a span, and shares of requests.
+import type { RedactedNames } from "../format/redacted-names.ts";
 import type { StreamInfo } from "../http/stream-info.ts";
-
-/** Queries' parameters whose values are left out, in lower case. */
-export type RedactedNames = ReadonlySet<string>;
 
 export interface CustomTag {
   readonly name: string;

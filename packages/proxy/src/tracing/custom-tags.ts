@@ -11,7 +11,8 @@ import { utf8AsLatin1 } from "../http/header-value.ts";
 import { requestHeader } from "../http/read-header.ts";
 import type { StreamInfo } from "../http/stream-info.ts";
 import type { TagSink } from "./active-span.ts";
-import type { CustomTag, RedactedNames } from "./custom-tag.ts";
+import type { RedactedNames } from "../format/redacted-names.ts";
+import type { CustomTag } from "./custom-tag.ts";
 import { compileSpanFormat, secretHeaders } from "./span-format.ts";
 
 export function compileCustomTags(

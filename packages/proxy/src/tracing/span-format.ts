@@ -7,7 +7,7 @@ import { namesHeader, redactedValue, redactQuery } from "../format/redact-query.
 import { compileTextFormat } from "../format/substitution-format.ts";
 import { utf8AsLatin1 } from "../http/header-value.ts";
 import type { StreamInfo } from "../http/stream-info.ts";
-import type { RedactedNames } from "./custom-tag.ts";
+import type { RedactedNames } from "../format/redacted-names.ts";
 
 /** Headers whose value is as good as a password to who reads it, or tells of keys and identities. */
 export const secretHeaders: ReadonlySet<string> = new Set([

@@ -8,7 +8,7 @@ import type { RequestHead, ResponseHead } from "../http/message.ts";
 import { responseFlagsText } from "../http/response-flags.ts";
 import type { StreamInfo } from "../http/stream-info.ts";
 import type { TagSink } from "./active-span.ts";
-import type { RedactedNames } from "./custom-tag.ts";
+import type { RedactedNames } from "../format/redacted-names.ts";
 
 export interface TagSettings {
   readonly nodeId: string;

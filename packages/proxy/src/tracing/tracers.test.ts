@@ -4,7 +4,6 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { create } from "@bufbuild/protobuf";
 import { Counter, Logging } from "@tulle/telemetry";
-import { AccessLogSchema } from "@tulle/xds/envoy/config/accesslog/v3/accesslog_pb";
 import { type CustomTag as CustomTagMessage, CustomTagSchema } from "@tulle/xds/envoy/type/tracing/v3/custom_tag_pb";
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { Cluster } from "../cluster/cluster.ts";
@@ -22,7 +21,7 @@ import { CallSpan } from "./call-span.ts";
 import { compileOperation } from "./compile-route-tracing.ts";
 import { compileCustomTags, writeCustomTag } from "./custom-tags.ts";
 import { OtlpTracer } from "./otlp-tracer.ts";
-import { redactedNamesOf } from "./redacted-names.ts";
+import { redactedNamesOf } from "../format/redacted-names.ts";
 import { tagRequest } from "./span-tags.ts";
 import { ZipkinJson } from "./zipkin-json.ts";
 import { ZipkinTracer } from "./zipkin-tracer.ts";
@@ -144,14 +143,7 @@ class Kept implements TagSink {
   }
 }
 
-const redactedNames = redactedNamesOf([
-  create(AccessLogSchema, {
-    configType: {
-      case: "typedConfig",
-      value: { typeUrl: "x", value: Buffer.from("\n\x1dtulle.redacted_query:PIN,own\x12\x00") },
-    },
-  }),
-]);
+const redactedNames = redactedNamesOf({ tulle: { redacted_query_parameters: ["PIN", "own", "", 4] } });
 
 function tagsOf(
   messages: readonly MessageInitShape<typeof CustomTagSchema>[],

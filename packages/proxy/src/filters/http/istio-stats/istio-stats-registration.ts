@@ -32,8 +32,8 @@ export const istioStatsRegistration: FilterRegistration = {
 
 /** What the metrics of requests and those of connections have in common. */
 export function statsOptions(plugin: PluginConfig, scope: CompileScope, place: Place, problems: Problems) {
-  const { metrics, clock, bootstrapNode: node, environment } = scope;
-  const overrides = new MetricOverrides(plugin, celValue(node), place, problems);
+  const { metrics, clock, bootstrapNode: node, environment, redactedNames } = scope;
+  const overrides = new MetricOverrides(plugin, celValue(node), redactedNames, place, problems);
   const rotation = rotationOf(metrics, clock);
   rotation.configure(plugin.rotationIntervalMs, plugin.gracefulDeletionIntervalMs);
   const version = node?.metadata?.["ISTIO_VERSION"];

@@ -7,8 +7,8 @@ import { celText, type CelValue } from "../../../cel/cel-value.ts";
 import { compileExpression } from "../../../cel/compile-expression.ts";
 import type { Place, Problems } from "../../../fields/problems.ts";
 import { redactedValue, redactText } from "../../../format/redact-query.ts";
+import type { RedactedNames } from "../../../format/redacted-names.ts";
 import { ownText } from "../../../http/own-text.ts";
-import { alwaysRedacted } from "../../../tracing/redacted-names.ts";
 import { namesSecretHeader } from "../../../tracing/span-format.ts";
 import type { DefinedType, MetricConfig, MetricDefinition, PluginConfig } from "./plugin-config.ts";
 import { peerAttributes } from "./peer-attributes.ts";
@@ -65,6 +65,7 @@ export interface CustomHandle {
 
 export class MetricOverrides {
   readonly #known: ReadonlyMap<string, ReadAttribute>;
+  readonly #redacted: RedactedNames;
   readonly #expressions: ReadAttribute[] = [];
   /** Of an expression that names a header of credentials, what it may come to: words of its own. */
   readonly #openWords = new Map<number, ReadonlySet<string>>();
@@ -76,7 +77,8 @@ export class MetricOverrides {
   #values: Map<number, Set<string>> = new Map();
   #isFull = false;
 
-  constructor(config: PluginConfig, node: CelValue, place: Place, problems: Problems) {
+  constructor(config: PluginConfig, node: CelValue, redacted: RedactedNames, place: Place, problems: Problems) {
+    this.#redacted = redacted;
     this.#known = new Map([...peerAttributes, ["node", () => node]]);
     this.#custom = config.definitions.flatMap((definition, index) =>
       this.#define(definition, place.field("definitions", index), problems),
@@ -161,7 +163,7 @@ export class MetricOverrides {
       this.#values.set(id, values);
     }
     // What is cut first costs little to look through.
-    const value = redactText(textOfBytes(text, maxValueCharacters), alwaysRedacted);
+    const value = redactText(textOfBytes(text, maxValueCharacters), this.#redacted);
     if (values.has(value)) return value;
     if (values.size >= maxValues) {
       this.#isFull = true;
