@@ -1,10 +1,10 @@
-// An application that knows nothing of a mesh: HTTP, a protocol whose server speaks first, and TLS of its own. Says
-// what it was asked, by whom.
+// An application that knows nothing of a mesh: HTTP at the ports that it is given, a protocol whose server speaks
+// first, and TLS of its own. Says what it was asked, by whom.
 import http from "node:http";
 import net from "node:net";
 import tls from "node:tls";
 
-const [, , keyPem = "", certificatePem = ""] = process.argv;
+const [, , keyPem = "", certificatePem = "", httpPorts = "8080,8081"] = process.argv;
 
 const tell: http.RequestListener = ({ socket, headers, url }, response) => {
   const caller = /URI=([^;,]*)/.exec(String(headers["x-forwarded-client-cert"]))?.[1] ?? "nobody";
@@ -12,8 +12,7 @@ const tell: http.RequestListener = ({ socket, headers, url }, response) => {
   response.end(`${url} at ${to} by ${caller}\n`);
 };
 const servers: readonly (readonly [net.Server, number])[] = [
-  [http.createServer(tell), 8080],
-  [http.createServer(tell), 8081],
+  ...httpPorts.split(",").map((port) => [http.createServer(tell), Number(port)] as const),
   [net.createServer((socket) => socket.on("error", () => undefined).end("220 mail.test\r\n")), 2525],
   [
     tls.createServer(

@@ -25,6 +25,11 @@ const programs = {
   "chromium-driver": { packageName: "chromium-driver", program: "chromedriver" },
   /** The server program; `initdb`, `pg_ctl` and `psql` lie in the same folder. */
   postgresql: { packageName: "postgresql-15", program: "postgres", folders: ["/usr/lib/postgresql/*/bin"] },
+  psql: { packageName: "postgresql-client-15", program: "psql" },
+  "redis-server": { packageName: "redis-server", program: "redis-server" },
+  "redis-cli": { packageName: "redis-tools", program: "redis-cli" },
+  dig: { packageName: "bind9-dnsutils", program: "dig" },
+  wget: { packageName: "wget", program: "wget" },
   nftables: { packageName: "nftables", program: "nft" },
   iproute2: { packageName: "iproute2", program: "ip" },
   "musl-gcc": { packageName: "musl-tools", program: "musl-gcc" },

@@ -90,10 +90,11 @@ export class NetworkNamespace implements Disposable {
     return result.stdout;
   }
 
-  /** A cable: an interface of that name in both networks. */
-  async connect(other: NetworkNamespace, name: string): Promise<void> {
-    await this.mustRun("ip", "link", "add", name, "type", "veth", "peer", "name", name, "netns", other.#path);
-    for (const end of [this, other]) await end.mustRun("ip", "link", "set", name, "up");
+  /** A cable: an interface of that name in both networks, or of another one in the second. */
+  async connect(other: NetworkNamespace, name: string, nameThere = name): Promise<void> {
+    await this.mustRun("ip", "link", "add", name, "type", "veth", "peer", "name", nameThere, "netns", other.#path);
+    await this.mustRun("ip", "link", "set", name, "up");
+    await other.mustRun("ip", "link", "set", nameThere, "up");
   }
 
   /** Processes and sockets that are there keep the network until they end. */

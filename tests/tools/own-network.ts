@@ -12,8 +12,10 @@ export async function playInOwnNetwork<Outcome>(program: string, args: readonly 
   if ((await runCommand("unshare", ["--net", "--", "true"])).code !== 0) {
     throw new ToolUnavailable("a network namespace", "it takes root to make one; run this test as root");
   }
-  const command = ["--net", "--", process.execPath, program, ...args];
-  await using stage = await startProcess("unshare", command, { name: `the stage ${args.join(" ")}`, group: true });
+  // However this process ends, all that the stage has started ends: with its first process, which ends with its parent.
+  const alone = ["unshare", "--net", "--pid", "--fork", "--kill-child", "--mount-proc", "--"];
+  const command = ["--pdeathsig", "KILL", "--", ...alone, process.execPath, program, ...args];
+  await using stage = await startProcess("setpriv", command, { name: `the stage ${program}`, group: true });
   const [line] = await stage.waitForOutput(/^\{.*\}$/m, { timeoutMs: 150_000 });
   await stage.exited;
   return JSON.parse(line) as Outcome;

@@ -1,5 +1,5 @@
-// What really went over the loopback interface: tcpdump's packets, put together to the byte streams of TCP connections.
-// Needs root.
+// What really went over an interface: tcpdump's packets, put together to the byte streams of TCP connections. Needs
+// root.
 import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
@@ -17,6 +17,11 @@ export interface CapturedConnection {
   readonly fromServer: Buffer | undefined;
 }
 
+export interface PacketCaptureOptions {
+  readonly networkInterface?: string;
+  readonly enter?: readonly string[];
+}
+
 export class PacketCapture implements AsyncDisposable {
   readonly #tcpdump: StartedProcess;
   readonly #folder: string;
@@ -26,8 +31,14 @@ export class PacketCapture implements AsyncDisposable {
     this.#folder = folder;
   }
 
-  /** Begins to listen; `filter` is what tcpdump calls an expression. @throws {ToolUnavailable} without root */
-  static async start(filter: string): Promise<PacketCapture> {
+  /**
+   * Begins to listen; `filter` is what tcpdump calls an expression. `enter`: the words before a command that run it in
+   * another network. @throws {ToolUnavailable} without root
+   */
+  static async start(
+    filter: string,
+    { networkInterface = "lo", enter = [] }: PacketCaptureOptions = {},
+  ): Promise<PacketCapture> {
     const tcpdump = await debianTool("tcpdump");
     if (process.getuid?.() !== 0) {
       throw new ToolUnavailable("root", "only root may capture packets; run this test as root");
@@ -35,15 +46,21 @@ export class PacketCapture implements AsyncDisposable {
     const folder = await mkdtemp(path.join(tmpdir(), "tulle-capture-"));
     // -Z: it would give up root and then not be allowed into the folder. -B: 16 MiB, so that a busy machine loses
     // nothing.
-    const args = ["-Z", "root", "-i", "lo", "-n", "-U", "-B", "16384", "-w", path.join(folder, "lo.pcap"), filter];
-    const started = await startProcess(tcpdump, args);
-    await started.waitForOutput(/listening on lo/);
+    const args = ["-Z", "root", "-i", networkInterface, "-n", "-U", "-B", "16384", "-w", path.join(folder, "packets")];
+    const started = await startProcess("env", ["--", ...enter, tcpdump, ...args, filter]);
+    await started.waitForOutput(/listening on /);
     return new PacketCapture(started, folder);
   }
 
   /** What has been seen up to about a second ago. */
   async connections(): Promise<readonly CapturedConnection[]> {
-    return connectionsIn(await readFile(path.join(this.#folder, "lo.pcap")));
+    return connectionsIn(await readFile(path.join(this.#folder, "packets")));
+  }
+
+  /** Ends; all that was seen. */
+  async end(): Promise<readonly CapturedConnection[]> {
+    await this.#tcpdump.stop({ signal: "SIGINT" });
+    return this.connections();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -132,20 +149,51 @@ function* segmentsIn(pcap: Buffer): Generator<Segment> {
   }
 }
 
-/** RFC 791 §3.1 and RFC 9293 §3.1; undefined for what is not TCP over IPv4. */
+/** RFC 9293 §3.1; undefined for what is not TCP. */
 function segmentOf(ip: Buffer): Segment | undefined {
-  if (ip.length < 20 || ip[0]! >> 4 !== 4 || ip[9] !== 6) return undefined;
-  const ipHeaderBytes = (ip[0]! & 0x0f) * 4;
-  const totalBytes = ip.readUInt16BE(2);
-  const tcp = ip.subarray(ipHeaderBytes, totalBytes === 0 ? ip.length : totalBytes);
-  const address = (offset: number, port: number): string => `${[...ip.subarray(offset, offset + 4)].join(".")}:${port}`;
+  const packet = tcpOf(ip);
+  if (packet === undefined || packet.tcp.length < 20) return undefined;
+  const { from, to, tcp } = packet;
   const flags = tcp[13]!;
   return {
-    from: address(12, tcp.readUInt16BE(0)),
-    to: address(16, tcp.readUInt16BE(2)),
+    from: `${from}:${tcp.readUInt16BE(0)}`,
+    to: `${to}:${tcp.readUInt16BE(2)}`,
     sequence: tcp.readUInt32BE(4),
     isSyn: (flags & 0x02) !== 0,
     isAck: (flags & 0x10) !== 0,
     payload: tcp.subarray((tcp[12]! >> 4) * 4),
   };
+}
+
+interface TcpPacket {
+  readonly from: string;
+  readonly to: string;
+  readonly tcp: Buffer;
+}
+
+/**
+ * RFC 791 §3.1, RFC 8200 §3 without extension headers. A packet that the kernel has not cut into pieces yet may say
+ * that it is of no length.
+ */
+function tcpOf(ip: Buffer): TcpPacket | undefined {
+  const version = ip.length < 20 ? 0 : ip[0]! >> 4;
+  if (version === 4 && ip[9] === 6) {
+    const address = (offset: number): string => ip.subarray(offset, offset + 4).join(".");
+    const totalBytes = ip.readUInt16BE(2);
+    const tcp = ip.subarray((ip[0]! & 0x0f) * 4, totalBytes === 0 ? ip.length : totalBytes);
+    return { from: address(12), to: address(16), tcp };
+  }
+  if (version === 6 && ip.length >= 40 && ip[6] === 6) {
+    const address = (offset: number): string => ipv6Text(ip.subarray(offset, offset + 16));
+    const payloadBytes = ip.readUInt16BE(4);
+    const tcp = ip.subarray(40, payloadBytes === 0 ? ip.length : 40 + payloadBytes);
+    return { from: address(8), to: address(24), tcp };
+  }
+  return undefined;
+}
+
+/** In brackets, in the short form of RFC 5952, which the URL standard's parser writes. */
+function ipv6Text(bytes: Buffer): string {
+  const groups = bytes.toString("hex").match(/.{4}/g) ?? [];
+  return new URL(`http://[${groups.join(":")}]`).hostname;
 }

@@ -1,0 +1,3 @@
+module tulle.example/captured-client
+
+go 1.24
