@@ -13,7 +13,7 @@ for (const [client, server] of [
   ["tulle", "envoy"],
   ["envoy", "tulle"],
 ] as const) {
-  test(`the caller's sidecar is ${client}, the other one ${server}`, { timeout: 180_000 }, async () => {
+  test(`the caller's sidecar is ${client}, the other one ${server}`, async () => {
     await debianTool("curl");
     await envoyPath();
     const outcome = await playInOwnNetwork<CapturedOutcome>(program, [client, server]);

@@ -16,7 +16,7 @@ export async function playInOwnNetwork<Outcome>(program: string, args: readonly 
   const alone = ["unshare", "--net", "--pid", "--fork", "--kill-child", "--mount-proc", "--"];
   const command = ["--pdeathsig", "KILL", "--", ...alone, process.execPath, program, ...args];
   await using stage = await startProcess("setpriv", command, { name: `the stage ${program}`, group: true });
-  const [line] = await stage.waitForOutput(/^\{.*\}$/m, { timeoutMs: 150_000 });
+  const [line] = await stage.waitForOutput(/^\{.*\}$/m, { timeoutMs: 300_000 });
   await stage.exited;
   return JSON.parse(line) as Outcome;
 }
