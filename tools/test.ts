@@ -26,7 +26,7 @@ const borrowedPrograms: readonly DebianToolName[] = [
   "nginx",
   "haproxy",
   "wrk",
-  "chromium",
+  "chromium-headless-shell",
   "postgresql",
   "curl",
   "openssl",

@@ -2,7 +2,7 @@
 import { readFile } from "node:fs/promises";
 import path from "node:path";
 import { chromium, type Browser, type Page } from "playwright-core";
-import { chromiumArguments, chromiumPath } from "../tools/chromium-path.ts";
+import { chromiumArguments, headlessShellPath } from "../tools/chromium-path.ts";
 import type { ShopInstance } from "./shop-instance.ts";
 
 interface DemoFile {
@@ -25,7 +25,7 @@ export class ShopBrowser implements AsyncDisposable {
   static async open(shop: ShopInstance): Promise<ShopBrowser> {
     const file = path.join(shop.folder, ".tulle", "oauth2", "demo.json");
     const demo = JSON.parse(await readFile(file, "utf8")) as DemoFile;
-    const browser = await chromium.launch({ executablePath: await chromiumPath(), args: [...chromiumArguments] });
+    const browser = await chromium.launch({ executablePath: await headlessShellPath(), args: [...chromiumArguments] });
     return new ShopBrowser(browser, demo);
   }
 

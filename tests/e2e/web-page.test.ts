@@ -11,7 +11,7 @@ import { describe, test } from "node:test";
 import { chromium, type Page } from "playwright-core";
 import { loadText } from "@tulle/config";
 import { endpoints } from "@tulle/config/api";
-import { chromiumArguments, chromiumPath } from "../tools/chromium-path.ts";
+import { chromiumArguments, headlessShellPath } from "../tools/chromium-path.ts";
 import { freeAddressBlock } from "../tools/processes.ts";
 import { useRunningShop } from "./running-shop.ts";
 import { httpRequest, type ShopInstance } from "./shop-instance.ts";
@@ -180,7 +180,7 @@ describe("a page of the web", () => {
     const before = await state();
     const address = `${await freeAddressBlock()}.1`;
     await using browser = await chromium.launch({
-      executablePath: await chromiumPath(),
+      executablePath: await headlessShellPath(),
       args: [...chromiumArguments, `--host-resolver-rules=MAP ${rebound} ${address}`],
     });
     // A person may have clicked past the certificate.

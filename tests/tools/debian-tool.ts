@@ -22,6 +22,7 @@ const programs = {
   nghttpd: { packageName: "nghttp2-server", program: "nghttpd" },
   nghttp: { packageName: "nghttp2-client", program: "nghttp" },
   chromium: { packageName: "chromium", program: "chromium" },
+  "chromium-headless-shell": { packageName: "chromium-headless-shell", program: "chromium-headless-shell" },
   "chromium-driver": { packageName: "chromium-driver", program: "chromedriver" },
   /** The server program; `initdb`, `pg_ctl` and `psql` lie in the same folder. */
   postgresql: { packageName: "postgresql-15", program: "postgres", folders: ["/usr/lib/postgresql/*/bin"] },

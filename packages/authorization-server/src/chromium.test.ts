@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { after, afterEach, before, test } from "node:test";
 import { chromium } from "playwright-core";
 import type { Browser, BrowserContext, Page } from "playwright-core";
-import { chromiumArguments, chromiumPath } from "../../../tests/tools/chromium-path.ts";
+import { chromiumArguments, headlessShellPath } from "../../../tests/tools/chromium-path.ts";
 import type { ListeningServer } from "./testing/listening-server.ts";
 import { listeningServer } from "./testing/listening-server.ts";
 import { testPassword } from "./testing/test-server.ts";
@@ -23,7 +23,10 @@ before(async () => {
     "--disable-component-update",
     "--disable-sync",
   ];
-  browser = await chromium.launch({ executablePath: await chromiumPath(), args: [...chromiumArguments, ...quiet] });
+  browser = await chromium.launch({
+    executablePath: await headlessShellPath(),
+    args: [...chromiumArguments, ...quiet],
+  });
   own = await browser.newContext();
   another = await browser.newContext();
   server = await listeningServer();
