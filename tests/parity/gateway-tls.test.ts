@@ -135,8 +135,6 @@ function manifests(material: Omit<Material, "workload">): string {
             credentialName: "wild",
             minProtocolVersion: "TLSV1_3",
           }),
-          // Where AUTO_PASSTHROUGH leads: the same gateways end the TLS that passed through them.
-          server(443, "auto-end", "HTTPS", [`*.${autoHost}`], { mode: "SIMPLE", credentialName: "site" }),
           server(15_443, "auto", "TLS", ["*.parity.svc.cluster.local"], { mode: "AUTO_PASSTHROUGH" }),
           server(443, "replaced", "HTTPS", ["replaced.example"], { mode: "SIMPLE", credentialName: "replaced" }),
           server(9443, "mutual", "HTTPS", ["mutual.example"], mutual("MUTUAL")),
@@ -471,11 +469,12 @@ const rows: readonly Row[] = [
     expected: { status: "refused" },
   },
   {
-    name: "AUTO_PASSTHROUGH",
+    // Where it leads to somebody: tests/parity/east-west.test.ts.
+    name: "AUTO_PASSTHROUGH to workloads that take no mutual TLS",
     port: ports.auto,
     serverName: autoName,
     more: { alpn: ["istio", "http/1.1"] },
-    expected: { status: 200, shown: "site.example" },
+    expected: { status: "refused" },
   },
   {
     name: "AUTO_PASSTHROUGH of a client that is no proxy of a mesh",

@@ -11,7 +11,9 @@ import path from "node:path";
 import { loadText, MemoryStore } from "@tulle/config";
 import { buildEndpoints, buildSnapshot, parseNode, scope, TranslationCache } from "@tulle/control-plane/stages";
 import { type AdsConnection, type RunningAdsServer, serveAds } from "@tulle/xds";
+import { callWithin } from "./call-within.ts";
 import { envoyPath } from "./envoy-path.ts";
+import type { NetworkNamespace } from "./network-namespace.ts";
 import { freeAddressBlock, type StartedProcess, startProcess, waitFor } from "./processes.ts";
 import { resourcesFrom, serveSecrets, TestAuthority, workloadSecrets } from "./workload-secrets.ts";
 
@@ -31,12 +33,21 @@ export interface MeshedPod {
 export interface RunningPod extends MeshedPod {
   readonly address: string;
   readonly appAddress: string;
+  /** Missing in the test's own. */
+  readonly network?: NetworkNamespace;
 }
 
 const cli = path.resolve(import.meta.dirname, "../../packages/cli/src/main.ts");
 const adminPort = 15_000;
 const warmingListenersPage = "/stats?filter=listener_manager.total_listeners_warming";
 const types = ["CDS", "EDS", "LDS", "RDS"] as const;
+
+/** A network that is not the test's own, with addresses of it. */
+export interface PodPlace {
+  readonly network: NetworkNamespace;
+  readonly address: string;
+  readonly appAddress: string;
+}
 
 export interface MeshedProxiesOptions {
   readonly pods: readonly MeshedPod[];
@@ -54,6 +65,8 @@ export interface MeshedProxiesOptions {
   readonly bootstrapOf?: (
     pod: RunningPod,
   ) => { readonly clusters: readonly object[]; readonly fields: object } | undefined;
+  /** Where a pod is; at loopback addresses of its own when missing. */
+  readonly placeOf?: (pod: MeshedPod) => PodPlace;
   /** In the place of the applications that tell what they got. */
   readonly startApplication?: (pod: RunningPod) => Promise<AsyncDisposable>;
   /** What a proxy is really started by, such as the same command on one core. */
@@ -87,6 +100,7 @@ export class MeshedProxies implements AsyncDisposable {
       ...pod,
       address: `${block}.${index + 1}`,
       appAddress: `${block}.${index + 101}`,
+      ...options.placeOf?.(pod),
     }));
   }
 
@@ -143,8 +157,8 @@ export class MeshedProxies implements AsyncDisposable {
   }
 
   async admin(name: string, page: string, method = "GET"): Promise<string> {
-    const response = await fetch(`http://${this.pod(name).address}:${adminPort}${page}`, { method });
-    return response.text();
+    const { body } = await askAdmin(this.pod(name), page, method);
+    return body;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -238,7 +252,9 @@ export class MeshedProxies implements AsyncDisposable {
       pod.proxy === "tulle"
         ? [process.execPath, [cli, "proxy", "-c", bootstrap, "-l", "warning"]]
         : [await envoyPath(), ["-c", bootstrap, ...envoyArguments]];
-    const proxy = await startProcess(...(this.#options.wrapCommand?.(pod, ...plain) ?? plain), options);
+    const [command, args] = this.#options.wrapCommand?.(pod, ...plain) ?? plain;
+    const [first, ...words] = [...(pod.network?.enter ?? []), command, ...args];
+    const proxy = await startProcess(first!, words, options);
     this.#processes.set(pod.name, proxy);
     this.#open.defer(async () => void (await proxy.stop()));
   }
@@ -249,9 +265,8 @@ export class MeshedProxies implements AsyncDisposable {
         .filter(({ node }) => node.id.includes(`~${pod.name}.`))
         .flatMap((connection) => [...connection.status().values()].flatMap((status) => status.rejected));
       if (rejected.length > 0) return true;
-      const response = await fetch(`http://${pod.address}:${adminPort}/ready`);
-      await response.body?.cancel();
-      return response.ok;
+      const { status } = await askAdmin(pod, "/ready");
+      return status === 200;
     };
     const details = (): string => this.output(pod.name);
     await waitFor(isReady, { what: `the proxy of ${pod.name}`, intervalMs: 100, details });
@@ -260,6 +275,16 @@ export class MeshedProxies implements AsyncDisposable {
     );
     assert.deepEqual(refused, []);
   }
+}
+
+async function askAdmin(
+  { address, network }: RunningPod,
+  page: string,
+  method = "GET",
+): Promise<{ readonly status: number; readonly body: string }> {
+  if (network !== undefined) return callWithin(network, { ip: address, port: adminPort, path: page, method });
+  const response = await fetch(`http://${address}:${adminPort}${page}`, { method });
+  return { status: response.status, body: await response.text() };
 }
 
 const envoyArguments = [

@@ -48,6 +48,10 @@ const serviceFields = {
   ),
   externalTrafficPolicy: optional(enumeration(["Cluster", "Local"]), "Whether outside traffic stays on its node."),
   internalTrafficPolicy: optional(enumeration(["Cluster", "Local"]), "Whether inside traffic stays on its node."),
+  externalIPs: optional(
+    list(string(clusterAddress)),
+    "Addresses outside; those of a gateway of a network, by which other networks come in.",
+  ),
   publishNotReadyAddresses: optional(boolean(), "Whether pods count before they are ready."),
 } as const;
 
@@ -91,6 +95,21 @@ interface AnnotatedFields {
   readonly metadata: { readonly annotations?: Readonly<Record<string, string>> };
 }
 
+const serviceStatus = object(
+  {
+    loadBalancer: optional(
+      object({
+        ingress: optional(
+          list(object({ ip: optional(string(), "Address.") }, { unread: ["hostname", "ipMode", "ports"] })),
+          "Where the load balancer is.",
+        ),
+      }),
+      "What the platform says of the load balancer.",
+    ),
+  },
+  { unread: ["conditions"] },
+);
+
 export const service = defineKind({
   kind: "Service",
   plural: "services",
@@ -109,7 +128,6 @@ export const service = defineKind({
           rules: [portsDiffer],
           unread: [
             "allocateLoadBalancerNodePorts",
-            "externalIPs",
             "healthCheckNodePort",
             "ipFamilies",
             "ipFamilyPolicy",
@@ -123,7 +141,8 @@ export const service = defineKind({
         }),
         "The Service.",
       ),
+      status: optional(serviceStatus, "As the platform sees it."),
     },
-    { unread: ["status"], rules: [exportsFit] },
+    { rules: [exportsFit] },
   ),
 });

@@ -3,7 +3,7 @@
  * ServiceEntries and templates of WorkloadGroups have the same fields.
  */
 import { isIP } from "node:net";
-import { integer, list, map, notYet, object, optional, required, string } from "../schema/schema.ts";
+import { integer, list, map, object, optional, required, string } from "../schema/schema.ts";
 import type { ObjectValue, Report } from "../schema/schema.ts";
 import { dnsLabel, dnsSubdomain, hostName, quote } from "../schema/formats.ts";
 import type { Format } from "../schema/formats.ts";
@@ -44,7 +44,10 @@ export const workloadFields = {
     "Ports by the names of the Service's; the Service's `targetPort`, else its port, when missing.",
   ),
   labels: optional(map(string(labelValue), labelKey), "Labels, which selectors and subsets choose by."),
-  network: notYet(string(), "Network of the address.", "is reached at its address, past no gateway of that network"),
+  network: optional(
+    string(),
+    "Network of the address. Proxies of other networks reach it by that one's gateway, where there is one.",
+  ),
   locality: optional(string(locality), "Where it runs: `region/zone/subzone`."),
   weight: optional(integer({ minimum: 0, maximum: maxWeight }), "Its share beside the others; 1 when missing."),
   serviceAccount: optional(
@@ -66,9 +69,7 @@ export function reachable({ address = "", network = "" }: WorkloadSpec, report: 
       suggestion: "Write an IP address.",
     });
   }
-  if (address !== "") return;
-  if (network === "") report({ path: ["address"], message: "an address is required" });
-  else report({ code: "IST0133", path: ["address"], message: "without an address nobody reaches it" });
+  if (address === "" && network === "") report({ path: ["address"], message: "an address is required" });
 }
 
 export const workloadEndpoints = list(object(workloadFields, { rules: [reachable] }));

@@ -31,7 +31,7 @@ export function meshEndpoint(
   );
   if (service === undefined) return undefined;
   const port = url.port === "" ? (url.protocol === "https:" ? 443 : 80) : Number(url.port);
-  const endpoint = endpoints.byServicePort.get(servicePortKey(service, port))?.[0];
+  const endpoint = endpoints.byServicePort.get(servicePortKey(service, port))?.find(({ address }) => address !== "");
   if (endpoint === undefined) return "none";
   const { address, port: endpointPort, tlsMode, workload } = endpoint;
   if (tlsMode === undefined) return { address, port: endpointPort, ...(workload === "" ? {} : { ofPod: true }) };

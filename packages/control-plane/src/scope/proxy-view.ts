@@ -6,6 +6,7 @@ import type { MeshAuthorizer } from "../snapshot/authorizers.ts";
 import type { LoginProvider, MeshBrowserLogin } from "../snapshot/browser-logins.ts";
 import type { MeshAuthorizationPolicy, MeshJwtRule } from "../snapshot/mesh-snapshot.ts";
 import type { MeshService, MeshSubset, MeshVirtualService, TlsVersion } from "../snapshot/mesh-snapshot.ts";
+import type { NetworkGateways } from "../snapshot/networks.ts";
 import type { ConnectionDestination, GatewayListener } from "./gateway-view.ts";
 import type { Keyed } from "./keyed.ts";
 import type { InterceptionMode, PublishedPort } from "./proxy.ts";
@@ -23,6 +24,12 @@ export interface ScopedService extends MeshService {
   readonly rule?: EffectiveRule;
 }
 
+/** How endpoints in other networks than the proxy's are reached. */
+export interface ForeignNetworks {
+  readonly own: string;
+  readonly gateways: NetworkGateways;
+}
+
 /** What all clusters of a view have in common. */
 interface WorkloadClusters {
   /** See `MeshSnapshot.trustDomain`. */
@@ -32,6 +39,8 @@ interface WorkloadClusters {
    * See `Proxy.withoutCertificate`: nothing may name a secret, and nothing is sent in the clear to who refuses that.
    */
   readonly withoutCertificate?: true;
+  /** Missing where all endpoints are reached directly: no network has gateways, or nobody knows the proxy's. */
+  readonly networks?: ForeignNetworks;
   readonly services: readonly ScopedService[];
 }
 

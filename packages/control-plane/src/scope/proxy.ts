@@ -34,6 +34,8 @@ export interface Proxy {
   /** Tulle's own proxy, which has not every logger and tracer of Envoy's. */
   readonly isTulle?: true;
   readonly interceptionMode: InterceptionMode;
+  /** Where it is (node metadata NETWORK); missing where it does not say, and its labels are asked. */
+  readonly network?: string;
   /** All addresses of the pod (node metadata INSTANCE_IPS); missing = the one of the id. */
   readonly instanceIps?: readonly string[];
   /** Where the application listens (node metadata APP_ADDRESS, ours; Istio's NONE mode knows loopback only). */
@@ -80,6 +82,7 @@ export function parseNode(node: Node): ParsedNode {
       version: proxyVersion(node, metadata),
       ...(node.userAgentName === "tulle" ? { isTulle: true } : {}),
       interceptionMode: interceptionMode(text(metadata["INTERCEPTION_MODE"])),
+      ...(text(metadata["NETWORK"]) === "" ? {} : { network: text(metadata["NETWORK"]) }),
       ...instanceIps(text(metadata["INSTANCE_IPS"])),
       appAddress: text(metadata["APP_ADDRESS"]) || "127.0.0.1",
       podPorts: objects(metadata["POD_PORTS"]).flatMap(podPort),

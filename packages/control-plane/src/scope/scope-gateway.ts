@@ -10,7 +10,15 @@ import { clientOf, seenBy } from "./client.ts";
 import { Keyed } from "./keyed.ts";
 import type { Proxy } from "./proxy.ts";
 import type { GatewayClusters, GatewayOwn, GatewayPort, GatewayPortServer, GatewayRoutes } from "./proxy-view.ts";
-import { pathsOf, reachableIn, resolveTargetPort, scopedService, servicesOf, workloadTls } from "./scope-sidecar.ts";
+import {
+  foreignNetworks,
+  pathsOf,
+  reachableIn,
+  resolveTargetPort,
+  scopedService,
+  servicesOf,
+  workloadTls,
+} from "./scope-sidecar.ts";
 import { refusedClusters, type Uncertified } from "./uncertified.ts";
 import { telemetryHosts, workloadTelemetry } from "./workload-telemetry.ts";
 import { workloadSecurity } from "./workload-security.ts";
@@ -18,6 +26,8 @@ import { workloadSecurity } from "./workload-security.ts";
 /** All that decides what gateways have in common. */
 export interface GatewayGroup extends Pick<Proxy, "namespace" | "labels" | "podPorts"> {
   readonly uncertified?: Uncertified;
+  /** As of sidecars. */
+  readonly network?: string;
 }
 
 export interface GatewayShared {
@@ -53,6 +63,7 @@ export function gatewayShared(snapshot: MeshSnapshot, group: GatewayGroup): Gate
     clusters: Keyed.of<GatewayClusters>({
       type: "router",
       ...workloadTls(snapshot, uncertified),
+      ...foreignNetworks(snapshot, group.network),
       services: scoped,
       ...(passed.length === 0 ? {} : { autoPassthrough: passed }),
       ...(outside.length === 0 ? {} : { tokenProviders: outside }),

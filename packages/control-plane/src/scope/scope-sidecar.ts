@@ -24,6 +24,8 @@ import { workloadSecurity } from "./workload-security.ts";
 /** All that decides what sidecars have in common. */
 export interface SidecarGroup extends Client {
   readonly uncertified?: Uncertified;
+  /** Missing where it decides nothing. */
+  readonly network?: string;
   /** Missing in interceptionMode NONE. */
   readonly isCaptured?: true;
 }
@@ -36,7 +38,7 @@ export interface SidecarShared {
 /** The same for all sidecars that are equal as clients. */
 export function sidecarShared(snapshot: MeshSnapshot, group: SidecarGroup): SidecarShared {
   const { services, virtualServices, destinationRules } = seenBy(snapshot, group);
-  const { namespace, uncertified, isCaptured } = group;
+  const { namespace, uncertified, network, isCaptured } = group;
   const scoped = services.map((service) => scopedService(destinationRules, service, namespace));
   const routes: SidecarRoutes = {
     type: "sidecar",
@@ -51,6 +53,7 @@ export function sidecarShared(snapshot: MeshSnapshot, group: SidecarGroup): Side
       type: "sidecar",
       ...(isCaptured === undefined ? {} : { isCaptured }),
       ...workloadTls(snapshot, uncertified),
+      ...foreignNetworks(snapshot, network),
       services: scoped,
     }),
     routes: Keyed.of<SidecarRoutes>({
@@ -68,6 +71,14 @@ export function workloadTls(
   const certificate = uncertified === undefined ? {} : { withoutCertificate: true as const };
   if (trustDomain === undefined) return certificate;
   return { trustDomain, ...(minimumTls === undefined ? {} : { minimumTls }), ...certificate };
+}
+
+/** `network`: the proxy's. */
+export function foreignNetworks(
+  { networkGateways: gateways }: MeshSnapshot,
+  network: string | undefined,
+): Pick<SidecarClusters, "networks"> {
+  return gateways === undefined || network === undefined ? {} : { networks: { own: network, gateways } };
 }
 
 /** What paths become before anything looks at them, and what of them is logged. */

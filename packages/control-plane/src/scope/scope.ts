@@ -1,4 +1,5 @@
 // The stage `scope`: (snapshot, proxy) → ProxyView. Pure; what many proxies share is worked out once for a snapshot.
+import { labelledNetwork } from "@tulle/config";
 import type { MeshSnapshot } from "../snapshot/mesh-snapshot.ts";
 import { clientOf } from "./client.ts";
 import { Keyed } from "./keyed.ts";
@@ -21,7 +22,10 @@ export function scope(snapshot: MeshSnapshot, proxy: Proxy, { encryptedOnly }: U
   let shared = bySnapshot.get(snapshot);
   if (shared === undefined) bySnapshot.set(snapshot, (shared = { sidecars: new Map(), gateways: new Map() }));
   const { type, namespace, labels, podPorts } = proxy;
-  const own = proxy.withoutCertificate === true ? { uncertified: { encryptedOnly } } : {};
+  const own = {
+    ...(proxy.withoutCertificate === true ? { uncertified: { encryptedOnly } } : {}),
+    ...networkOfProxy(snapshot, proxy),
+  };
   if (type === "sidecar") {
     const group = Keyed.of<SidecarGroup>({
       ...clientOf(snapshot, proxy),
@@ -46,4 +50,13 @@ function remembered<Group, Shared>(
   let shared = known.get(group.key);
   if (shared === undefined) known.set(group.key, (shared = build(group.value)));
   return shared;
+}
+
+/** Nothing where it decides nothing, so that proxies of all networks share their sections then. */
+function networkOfProxy(
+  { networkGateways }: MeshSnapshot,
+  { network: said, labels }: Proxy,
+): { readonly network?: string } {
+  const network = said ?? labelledNetwork(labels);
+  return networkGateways === undefined || network === undefined ? {} : { network };
 }

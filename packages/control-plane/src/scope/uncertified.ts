@@ -16,8 +16,9 @@ export interface Uncertified {
  * - `all`: with a certificate; without one where the rule has TLS of its own (SIMPLE, MUTUAL).
  * - `plain-text`: those that do not refuse it.
  * - `none`: the rule wants the mesh's certificate shown.
+ * - `mutual-tls`: of connections that are the client's own mutual TLS: those that take it.
  */
-export type Reach = "all" | "plain-text" | "none";
+export type Reach = "all" | "plain-text" | "none" | "mutual-tls";
 
 export function reachWithoutCertificate(
   { rule }: ScopedService,

@@ -131,9 +131,9 @@ export class TranslationCache {
 
 /**
  * Two namespaces can have different rules, and so different labels, behind the same cluster name, and different
- * ServiceEntries for one host.
+ * ServiceEntries for one host; what is in which network is seen differently from each.
  */
-function slotOf({ name, subset, reach, service }: OutboundCluster): string {
+function slotOf({ name, subset, reach, service, networks }: OutboundCluster): string {
   const owner = service.entry === undefined ? "" : service.namespace;
-  return `${name} ${owner} ${reach} ${JSON.stringify(subset?.labels ?? {})}`;
+  return `${name} ${owner} ${reach} ${networks?.own ?? ""} ${JSON.stringify(subset?.labels ?? {})}`;
 }

@@ -2,6 +2,7 @@
 import { isIP } from "node:net";
 import { selects, type ServiceEntry, type WorkloadEntry } from "@tulle/config";
 import type { MeshEndpoint, MeshPort } from "./mesh-snapshot.ts";
+import type { NetworkOf } from "./networks.ts";
 import type { ResourceReader } from "./resource-reader.ts";
 import { type ModeOfWorkload, type PolicedWorkload, tlsModeLabel } from "./workload-mutual-tls.ts";
 
@@ -16,14 +17,14 @@ export interface AddressedWorkload extends PolicedWorkload {
 
 type Labels = Readonly<Record<string, string>>;
 
-/** Those of all namespaces that have an address to be reached at. */
+/** Those of all namespaces that have an address, or a network by whose gateways they are reached. */
 export function workloadEntries(store: ResourceReader): readonly AddressedWorkload[] {
   return store
     .list("WorkloadEntry")
     .flatMap(({ metadata, spec }) =>
       addressed(spec, metadata.namespace, metadata.name, { ...spec.labels, ...metadata.labels }),
     )
-    .filter(({ address }) => isIP(address) > 0);
+    .filter(({ address }) => address === "" || isIP(address) > 0);
 }
 
 export function writtenEndpoints({ metadata, spec }: ServiceEntry): readonly AddressedWorkload[] {
@@ -33,8 +34,8 @@ export function writtenEndpoints({ metadata, spec }: ServiceEntry): readonly Add
 }
 
 function addressed(spec: Spec, namespace: string, name: string, labels: Labels): readonly AddressedWorkload[] {
-  const { address = "", serviceAccount } = spec;
-  if (address === "") return [];
+  const { address = "", network = "", serviceAccount } = spec;
+  if (address === "" && network === "") return [];
   const mode = labels[tlsModeLabel];
   // Istio: getTLSModeFromWorkloadEntry.
   const hasProxy = mode === undefined ? serviceAccount !== undefined : mode === "istio";
@@ -65,13 +66,24 @@ export function accountIdentity(trustDomain: string, namespace: string, serviceA
   return `spiffe://${trustDomain}/ns/${namespace}/sa/${serviceAccount}`;
 }
 
+/** What is to be known of workloads from elsewhere. */
+export interface WorkloadFacts {
+  readonly modeOf: ModeOfWorkload;
+  readonly networkOf: NetworkOf;
+}
+
 /** The workload as an endpoint of a port, which its own list of ports may have elsewhere. */
-export function endpointOf(workload: AddressedWorkload, port: MeshPort, modeOf: ModeOfWorkload): MeshEndpoint {
+export function endpointOf(
+  workload: AddressedWorkload,
+  port: MeshPort,
+  { modeOf, networkOf }: WorkloadFacts,
+): MeshEndpoint {
   const { address, labels, name, namespace, spec } = workload;
   const { ports = {}, locality = "", weight = 0 } = spec;
   const { targetPort } = port;
   const number = ports[port.name] ?? (typeof targetPort === "number" ? targetPort : (ports[targetPort] ?? port.number));
   const mode = modeOf(workload, number);
+  const network = spec.network || networkOf(labels, address);
   return {
     address,
     port: number,
@@ -79,6 +91,7 @@ export function endpointOf(workload: AddressedWorkload, port: MeshPort, modeOf: 
     workload: name,
     namespace,
     ...(locality === "" ? {} : { locality }),
+    ...(network === undefined ? {} : { network }),
     ...(weight === 0 ? {} : { weight }),
     ...(mode === "DISABLE" ? {} : { tlsMode: "istio" }),
     ...(mode === "STRICT" ? { refusesPlainText: true } : {}),

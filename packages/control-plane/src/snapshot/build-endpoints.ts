@@ -7,17 +7,14 @@ import {
   choiceOf,
   endpointOf,
   workloadEntries,
+  type WorkloadFacts,
   writtenEndpoints,
 } from "./addressed-workloads.ts";
+import { networksOfEndpoints } from "./networks.ts";
 import type { ResourceReader } from "./resource-reader.ts";
 import type { EndpointSnapshot, MeshEndpoint, MeshPort, MeshService, MeshSnapshot } from "./mesh-snapshot.ts";
 import { servicePortKey } from "./mesh-snapshot.ts";
-import {
-  type ModeOfWorkload,
-  mutualTlsOfWorkloads,
-  type PolicedWorkload,
-  tlsModeLabel,
-} from "./workload-mutual-tls.ts";
+import { mutualTlsOfWorkloads, type PolicedWorkload, tlsModeLabel } from "./workload-mutual-tls.ts";
 
 type SnapshotPart = Pick<MeshSnapshot, "services" | "trustDomain" | "peerAuthentications">;
 
@@ -32,7 +29,7 @@ export function buildEndpoints(store: ResourceReader, snapshot: SnapshotPart): E
     if (list === undefined) slices.set(key, [slice]);
     else list.push(slice);
   }
-  const modeOf = mutualTlsOfWorkloads(snapshot);
+  const facts: WorkloadFacts = { modeOf: mutualTlsOfWorkloads(snapshot), networkOf: networksOfEndpoints(store) };
   const policed = new Map([...pods].map(([key, pod]) => [key, { pod, ...policedPod(pod) }]));
   const addressed = addressedWorkloads(store);
   const chosenPods = choiceOf(policed.values());
@@ -46,9 +43,9 @@ export function buildEndpoints(store: ResourceReader, snapshot: SnapshotPart): E
     const chosen = service.entry === undefined ? [] : chosenPods(service.namespace, service.selector);
     for (const port of service.ports) {
       const all = [
-        ...own.flatMap((slice) => endpointsOfPort(slice, service, port, policed, modeOf)),
-        ...chosen.flatMap((pod) => endpointOfPod(pod, port, modeOf)),
-        ...others.map((workload) => ({ isReady: true, endpoint: endpointOf(workload, port, modeOf) })),
+        ...own.flatMap((slice) => endpointsOfPort(slice, service, port, policed, facts)),
+        ...chosen.flatMap((pod) => endpointOfPod(pod, port, facts)),
+        ...others.map((workload) => ({ isReady: true, endpoint: endpointOf(workload, port, facts) })),
       ];
       const key = servicePortKey(service, port.number);
       byServicePort.set(key, sorted(all.filter(({ isReady }) => isReady).map(({ endpoint }) => endpoint)));
@@ -63,7 +60,7 @@ function endpointsOfPort(
   service: MeshService,
   port: MeshPort,
   pods: ReadonlyMap<string, KnownPod>,
-  modeOf: ModeOfWorkload,
+  { modeOf, networkOf }: WorkloadFacts,
 ): { readonly isReady: boolean; readonly endpoint: MeshEndpoint }[] {
   const number = slice.ports.find((each) => (each.name ?? "") === port.name)?.port;
   if (number === undefined || slice.addressType === "FQDN") return [];
@@ -71,6 +68,7 @@ function endpointsOfPort(
     const namespace = target?.namespace ?? service.namespace;
     const known = target?.name === undefined ? undefined : pods.get(`${namespace}/${target.name}`);
     const mode = known === undefined ? "DISABLE" : modeOf(known, number);
+    const network = networkOf(known?.labels ?? {}, addresses[0]!);
     const endpoint: MeshEndpoint = {
       address: addresses[0]!,
       port: number,
@@ -78,6 +76,7 @@ function endpointsOfPort(
       labels: known?.labels ?? {},
       workload: known === undefined ? (target?.name ?? "") : workloadName(known.pod),
       namespace,
+      ...(network === undefined ? {} : { network }),
       ...(mode === "DISABLE" ? {} : { tlsMode: "istio" }),
       ...(mode === "STRICT" ? { refusesPlainText: true } : {}),
     };
@@ -89,19 +88,21 @@ function endpointsOfPort(
 function endpointOfPod(
   known: KnownPod,
   { targetPort, number }: MeshPort,
-  modeOf: ModeOfWorkload,
+  { modeOf, networkOf }: WorkloadFacts,
 ): { readonly isReady: boolean; readonly endpoint: MeshEndpoint }[] {
   const { pod, namespace, labels } = known;
   const { podIP: address, conditions = [] } = pod.status ?? {};
   if (address === undefined || address === "") return [];
   const port = typeof targetPort === "number" ? targetPort : number;
   const mode = modeOf(known, port);
+  const network = networkOf(labels, address);
   const endpoint: MeshEndpoint = {
     address,
     port,
     labels,
     workload: workloadName(pod),
     namespace,
+    ...(network === undefined ? {} : { network }),
     ...(mode === "DISABLE" ? {} : { tlsMode: "istio" }),
     ...(mode === "STRICT" ? { refusesPlainText: true } : {}),
   };

@@ -30,6 +30,7 @@ import type { ResourceReader } from "./resource-reader.ts";
 import { securityPolicies } from "./security-policies.ts";
 import { snapshotTelemetry } from "./telemetry.ts";
 import { entryServices } from "./service-entries.ts";
+import { networkGateways, networksOfEndpoints } from "./networks.ts";
 import { serviceWorkloads, type ServiceWorkloads } from "./service-workloads.ts";
 import { mutualTlsOfWorkloads } from "./workload-mutual-tls.ts";
 
@@ -65,6 +66,7 @@ export function buildSnapshot(store: ResourceReader, options: SnapshotOptions = 
   const pathNormalization = meshConfig.pathNormalization?.normalization;
   const detectionTimeout = meshConfig.protocolDetectionTimeout;
   const topology = meshConfig.defaultConfig?.gatewayTopology;
+  const gatewaysOfNetworks = networkGateways(store);
   const routed = overlayRollouts(written, options.rollouts ?? []);
   return deepFreeze({
     ...(trustDomain === undefined ? {} : { trustDomain }),
@@ -86,6 +88,7 @@ export function buildSnapshot(store: ResourceReader, options: SnapshotOptions = 
     ...(detectionTimeout === undefined ? {} : { protocolDetectionTimeoutMs: parseDuration(detectionTimeout) ?? 0 }),
     ...(topology === undefined ? {} : { gatewayTopology: topology }),
     ...(meshConfig.outboundTrafficPolicy?.mode === "REGISTRY_ONLY" ? { registryOnly: true } : {}),
+    ...(gatewaysOfNetworks === undefined ? {} : { networkGateways: gatewaysOfNetworks }),
     ...(peerAuthentications.length === 0 ? {} : { peerAuthentications }),
   });
 }
@@ -106,7 +109,8 @@ export function writtenRoutes(store: ResourceReader, options: WrittenOptions = {
   }));
   const peerAuthentications = oldestFirst(store.list("PeerAuthentication")).map(peerAuthenticationScope);
   const modeOf = mutualTlsOfWorkloads({ peerAuthentications, ...(trustDomain === undefined ? {} : { trustDomain }) });
-  const services = [...ofCluster, ...entryServices(store, { meshConfig, workloads, modeOf, services: ofCluster })];
+  const entryOptions = { meshConfig, workloads, modeOf, networkOf: networksOfEndpoints(store), services: ofCluster };
+  const services = [...ofCluster, ...entryServices(store, entryOptions)];
   const hostnames = new Set(services.map((service) => service.hostname));
   const isService = (hostname: string): boolean => hostnames.has(hostname);
   return {

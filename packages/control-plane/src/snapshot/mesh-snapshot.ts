@@ -12,6 +12,7 @@ import type {
 } from "@tulle/config";
 import type { MeshAuthorizer } from "./authorizers.ts";
 import type { MeshBrowserLogin } from "./browser-logins.ts";
+import type { NetworkGateways } from "./networks.ts";
 import type { MeshTelemetries } from "./telemetry.ts";
 
 export interface MeshPort {
@@ -178,11 +179,14 @@ export interface MeshSnapshot {
   readonly gatewayTopology?: GatewayTopology;
   /** Workloads reach the hosts of the mesh alone; missing where they reach others too. */
   readonly registryOnly?: true;
+  /** Of networks that others come into by gateways; missing where all of the mesh is reached directly. */
+  readonly networkGateways?: NetworkGateways;
   /** Oldest first, as `mutualTlsModes` wants them. */
   readonly peerAuthentications?: readonly PeerAuthenticationScope[];
 }
 
 export interface MeshEndpoint {
+  /** Empty where it is reached by the gateways of its network alone. */
   readonly address: string;
   readonly port: number;
   /** Of a pod that has a name of its own in DNS. */
@@ -194,6 +198,8 @@ export interface MeshEndpoint {
   readonly namespace: string;
   /** `region/zone/subzone`; missing where it is not known. */
   readonly locality?: string;
+  /** Missing where nobody says: then everybody reaches it directly. */
+  readonly network?: string;
   /** 1 when missing. */
   readonly weight?: number;
   /** "istio" where the workload's proxy takes mutual TLS at this port; missing where it takes plain text alone. */

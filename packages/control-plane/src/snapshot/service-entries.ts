@@ -11,16 +11,14 @@ import {
   type ServiceEntry,
   splitIpBlock,
 } from "@tulle/config";
-import { endpointOf, writtenEndpoints } from "./addressed-workloads.ts";
+import { endpointOf, type WorkloadFacts, writtenEndpoints } from "./addressed-workloads.ts";
 import type { MeshEndpoint, MeshPort, MeshService, MeshServiceEntry } from "./mesh-snapshot.ts";
 import type { ResourceReader } from "./resource-reader.ts";
 import { entryKey, type ServiceWorkloads } from "./service-workloads.ts";
-import type { ModeOfWorkload } from "./workload-mutual-tls.ts";
 
-export interface EntryOptions {
+export interface EntryOptions extends WorkloadFacts {
   readonly meshConfig: Pick<MeshConfig, "defaultServiceExportTo">;
   readonly workloads: ServiceWorkloads | undefined;
-  readonly modeOf: ModeOfWorkload;
   /** Services of the cluster: they keep their names and addresses. */
   readonly services: readonly MeshService[];
 }
@@ -46,7 +44,7 @@ function entryService(
   entry: ServiceEntry,
   hostname: string,
   allocate: (name: string) => readonly string[],
-  { meshConfig, workloads, modeOf }: EntryOptions,
+  { meshConfig, workloads, ...facts }: EntryOptions,
 ): MeshService {
   const { metadata, spec } = entry;
   const { name, namespace } = metadata;
@@ -63,7 +61,7 @@ function entryService(
     ports,
     ...(workloads === undefined ? {} : { identities: identities ?? [] }),
     ...(namespaces === undefined ? {} : { exportedTo: namespaces }),
-    entry: meshEntry(entry, hostname, ports, modeOf),
+    entry: meshEntry(entry, hostname, ports, facts),
   };
 }
 
@@ -80,7 +78,7 @@ function meshEntry(
   entry: ServiceEntry,
   hostname: string,
   ports: readonly MeshPort[],
-  modeOf: ModeOfWorkload,
+  facts: WorkloadFacts,
 ): MeshServiceEntry {
   const { metadata, spec } = entry;
   const resolution = entryResolution(entry)!;
@@ -90,7 +88,7 @@ function meshEntry(
     resolution,
     ...(spec.location === "MESH_INTERNAL" ? {} : { isExternal: true }),
     ...(subjectAltNames.length === 0 ? {} : { subjectAltNames }),
-    ...(resolution === "STATIC" ? {} : { lookedUp: lookedUp(entry, hostname, ports, modeOf) }),
+    ...(resolution === "STATIC" ? {} : { lookedUp: lookedUp(entry, hostname, ports, facts) }),
   };
 }
 
@@ -99,7 +97,7 @@ function lookedUp(
   entry: ServiceEntry,
   hostname: string,
   ports: readonly MeshPort[],
-  modeOf: ModeOfWorkload,
+  facts: WorkloadFacts,
 ): NonNullable<MeshServiceEntry["lookedUp"]> {
   const { name, namespace } = entry.metadata;
   const workloads = writtenEndpoints(entry);
@@ -113,7 +111,7 @@ function lookedUp(
   const endpointsAt = (port: MeshPort): readonly MeshEndpoint[] =>
     (entry.spec.endpoints ?? []).length === 0
       ? [itself(port)]
-      : workloads.map((workload) => endpointOf(workload, port, modeOf));
+      : workloads.map((workload) => endpointOf(workload, port, facts));
   return Object.fromEntries(ports.map((port) => [port.number, endpointsAt(port)]));
 }
 

@@ -1,7 +1,7 @@
 // Which clusters a proxy has toward the mesh: what is made of Services is made from this list, clusters and endpoints
 // alike.
-import { outboundClusterName } from "../names/resource-names.ts";
-import type { ClustersSection, ScopedService } from "../scope/proxy-view.ts";
+import { outboundClusterName, sniName } from "../names/resource-names.ts";
+import type { ClustersSection, ForeignNetworks, GatewayClusters, ScopedService } from "../scope/proxy-view.ts";
 import { type Reach, reachWithoutCertificate } from "../scope/uncertified.ts";
 import type { MeshPort, MeshSubset } from "../snapshot/mesh-snapshot.ts";
 
@@ -13,6 +13,8 @@ export interface OutboundCluster {
   readonly subset: MeshSubset | undefined;
   /** Which endpoints it has. */
   readonly reach: Reach;
+  /** See `ClustersSection`. */
+  readonly networks?: ForeignNetworks;
 }
 
 /** Its endpoints are sent, and not looked up by the proxy. */
@@ -24,19 +26,39 @@ export function outboundClusters({
   services,
   trustDomain,
   withoutCertificate,
-}: Pick<ClustersSection, "services" | "trustDomain" | "withoutCertificate">): readonly OutboundCluster[] {
+  networks,
+}: Pick<ClustersSection, "services" | "trustDomain" | "withoutCertificate" | "networks">): readonly OutboundCluster[] {
   const isBounded = trustDomain !== undefined && withoutCertificate === true;
+  return targetsOf(services).map((target) => ({
+    ...target,
+    name: outboundClusterName(target.service.hostname, target.port.number, target.subset?.name),
+    reach: isBounded ? reachWithoutCertificate(target.service, target.port, target.subset) : "all",
+    ...(networks === undefined ? {} : { networks }),
+  }));
+}
+
+/**
+ * Where an AUTO_PASSTHROUGH server leads. The gateway cannot see whether what passes is mutual TLS, so that only those
+ * who take nothing else from a proxy are there (Istio: EndpointsWithMTLSFilter).
+ */
+export function passedClusters({
+  services,
+  autoPassthrough = [],
+  networks,
+}: Pick<GatewayClusters, "services" | "autoPassthrough" | "networks">): readonly OutboundCluster[] {
+  const passed = new Set(autoPassthrough);
+  return targetsOf(services.filter(({ hostname }) => passed.has(hostname))).map((target) => ({
+    ...target,
+    name: sniName(target.service.hostname, target.port.number, target.subset?.name),
+    reach: "mutual-tls",
+    ...(networks === undefined ? {} : { networks }),
+  }));
+}
+
+function targetsOf(services: readonly ScopedService[]): readonly Omit<OutboundCluster, "name" | "reach">[] {
   return services.flatMap((service) =>
     service.ports
       .filter((port) => port.protocol !== "udp")
-      .flatMap((port) =>
-        [undefined, ...(service.rule?.subsets ?? [])].map((subset) => ({
-          name: outboundClusterName(service.hostname, port.number, subset?.name),
-          service,
-          port,
-          subset,
-          reach: isBounded ? reachWithoutCertificate(service, port, subset) : "all",
-        })),
-      ),
+      .flatMap((port) => [undefined, ...(service.rule?.subsets ?? [])].map((subset) => ({ service, port, subset }))),
   );
 }

@@ -2,14 +2,12 @@
 // for it. What they carry is TLS already, between a proxy of another mesh and the workload (Istio:
 // buildOutboundSniDnatClusters).
 import type { Cluster } from "@tulle/xds/envoy/config/cluster/v3/cluster_pb";
-import { sniName } from "../names/resource-names.ts";
 import type { OutboundCluster } from "./outbound-clusters.ts";
 import { translateOutboundCluster } from "./translate-clusters.ts";
 
-/** Shares the endpoints of the cluster that requests are routed to. */
-export function translateSniCluster(outbound: OutboundCluster): Cluster {
-  const cluster = translateOutboundCluster(outbound, { type: "router", trustDomain: undefined });
-  cluster.name = sniName(outbound.service.hostname, outbound.port.number, outbound.subset?.name);
+/** One of `passedClusters`. */
+export function translateSniCluster(passed: OutboundCluster): Cluster {
+  const cluster = translateOutboundCluster(passed, { type: "router", trustDomain: undefined });
   delete cluster.transportSocket;
   cluster.transportSocketMatches = [];
   cluster.typedExtensionProtocolOptions = {};

@@ -11,6 +11,8 @@ import type { LbEndpoint } from "@tulle/xds/envoy/config/endpoint/v3/endpoint_co
 import { LbEndpointSchema } from "@tulle/xds/envoy/config/endpoint/v3/endpoint_components_pb";
 import { type EndpointSnapshot, type MeshEndpoint, servicePortKey } from "../snapshot/mesh-snapshot.ts";
 import { type Metadata, MetadataSchema } from "@tulle/xds/envoy/config/core/v3/base_pb";
+import { portTrafficPolicy } from "../scope/port-traffic-policy.ts";
+import { byNetwork } from "./other-networks.ts";
 import { istioMetadata, socketAddress } from "./messages.ts";
 import type { OutboundCluster } from "./outbound-clusters.ts";
 import { tlsModeKey } from "./upstream-tls.ts";
@@ -34,10 +36,33 @@ export function endpointsOf(cluster: OutboundCluster, endpoints: EndpointSnapsho
   return reachedOf(cluster, endpoints.byServicePort.get(servicePortKey(cluster.service, cluster.port.number)) ?? []);
 }
 
-export function reachedOf({ subset, reach }: OutboundCluster, all: readonly MeshEndpoint[]): readonly MeshEndpoint[] {
-  if (reach === "none") return [];
-  const reached = reach === "all" ? all : all.filter(({ refusesPlainText }) => refusesPlainText !== true);
-  return subset === undefined ? reached : reached.filter((endpoint) => selects(subset.labels, endpoint.labels));
+export function reachedOf(cluster: OutboundCluster, all: readonly MeshEndpoint[]): readonly MeshEndpoint[] {
+  const { subset, reach, networks } = cluster;
+  const reached = all.filter((endpoint) => isReached(endpoint, reach));
+  const chosen = subset === undefined ? reached : reached.filter((endpoint) => selects(subset.labels, endpoint.labels));
+  return byNetwork(chosen, networks, (endpoint) => isSpokenToByMutualTls(endpoint, cluster));
+}
+
+/** With the mesh's certificates (Istio: mtlsChecker). */
+function isSpokenToByMutualTls({ tlsMode }: MeshEndpoint, { service, port, subset, reach }: OutboundCluster): boolean {
+  if (reach === "mutual-tls") return true;
+  if (reach !== "all") return false;
+  const mode = portTrafficPolicy(service.rule, subset, port.number).tls?.mode;
+  if (mode !== undefined) return mode === "ISTIO_MUTUAL";
+  return tlsMode === "istio" && service.entry?.isExternal !== true;
+}
+
+function isReached({ refusesPlainText, tlsMode }: MeshEndpoint, reach: OutboundCluster["reach"]): boolean {
+  switch (reach) {
+    case "none":
+      return false;
+    case "plain-text":
+      return refusesPlainText !== true;
+    case "mutual-tls":
+      return tlsMode === "istio";
+    default:
+      return true;
+  }
 }
 
 /** One group for each locality, by name; those of which none is known are one, too. */

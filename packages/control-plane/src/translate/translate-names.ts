@@ -79,7 +79,7 @@ function entryName({ hostname, namespace, addresses, ports }: MeshService): Name
 /** By address. */
 function podsOf(service: MeshService, endpoints: EndpointSnapshot): ReadonlyMap<string, MeshEndpoint> {
   const all = service.ports.flatMap((port) => endpointsOf(service, port, endpoints));
-  return new Map(all.map((endpoint) => [endpoint.address, endpoint]));
+  return new Map(all.filter(({ address }) => address !== "").map((endpoint) => [endpoint.address, endpoint]));
 }
 
 function endpointsOf(

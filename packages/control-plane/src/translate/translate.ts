@@ -25,7 +25,7 @@ import {
 } from "./translate-clusters.ts";
 import { capturedPorts, httpProxyPort } from "../names/resource-names.ts";
 import { encodeRoutes } from "./route-revisions.ts";
-import { type OutboundCluster, outboundClusters } from "./outbound-clusters.ts";
+import { type OutboundCluster, outboundClusters, passedClusters } from "./outbound-clusters.ts";
 import { translateGatewayRoutes } from "./translate-gateway-routes.ts";
 import { translateGatewayListeners } from "./translate-gateway-listeners.ts";
 import { translateInboundListener, translateOutboundListener } from "./translate-listeners.ts";
@@ -52,6 +52,7 @@ export interface OwnResources {
 export function translateClusters(section: ClustersSection, clusterId: string): SharedClusters {
   const { type, trustDomain, minimumTls, withoutCertificate = false } = section;
   const outbound = outboundClusters(section);
+  const passed = type === "router" ? passedClusters(section) : [];
   const fixed = type === "sidecar" ? [translateBlackHole(), passthrough(section)] : [translateBlackHole()];
   const context = { type, trustDomain, minimumTls, withoutCertificate, clusterId };
   const detected = outbound.filter(({ port }) => port.protocol === "auto");
@@ -61,11 +62,10 @@ export function translateClusters(section: ClustersSection, clusterId: string): 
     ...fixed,
   ];
   if (type === "router") {
-    const passed = new Set(section.autoPassthrough);
-    clusters.push(...outbound.filter(({ service }) => passed.has(service.hostname)).map(translateSniCluster));
+    clusters.push(...passed.map(translateSniCluster));
     clusters.push(...tokenClusters(section.tokenProviders ?? []));
   }
-  return { outbound, clusters: clusters.map((each) => encodeResource(ClusterSchema, each)) };
+  return { outbound: [...outbound, ...passed], clusters: clusters.map((each) => encodeResource(ClusterSchema, each)) };
 }
 
 function passthrough({ isCaptured }: SidecarClusters): Cluster {
