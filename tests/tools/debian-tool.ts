@@ -32,6 +32,7 @@ const programs = {
   dig: { packageName: "bind9-dnsutils", program: "dig" },
   wget: { packageName: "wget", program: "wget" },
   nftables: { packageName: "nftables", program: "nft" },
+  conntrack: { packageName: "conntrack", program: "conntrack" },
   iproute2: { packageName: "iproute2", program: "ip" },
   "musl-gcc": { packageName: "musl-tools", program: "musl-gcc" },
   tmux: { packageName: "tmux", program: "tmux" },

@@ -1,0 +1,6 @@
+// The public face of Services in nodes' kernels; apart from the package's own, since few processes need it.
+export { applyServiceRules, removeServiceRules } from "./apply-service-rules.ts";
+export * from "./cluster-objects.ts";
+export { type RuleTable } from "./rule-table.ts";
+export { type ServicePort, servicePorts, type ServicePorts, type ServicePortsInput } from "./service-ports.ts";
+export { serviceRules, type ServiceRulesInput, serviceTable } from "./service-rules.ts";
