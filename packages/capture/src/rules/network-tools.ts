@@ -1,4 +1,5 @@
-// The programs of the system that change its network, nft(8) and ip(8): how they are run, and what their failures mean.
+// The programs of the system that change its network, nft(8), ip(8) and conntrack(8): how they are run, and what their
+// failures mean.
 import { spawn } from "node:child_process";
 
 /** Capture is as it was before the call. The message is whole sentences: what failed, and what to do. */
@@ -18,7 +19,7 @@ const defaultTimeoutMs = 10_000;
 const maxOutputCharacters = 4 * 1024 * 1024;
 
 /** What brings each program. */
-const packagesOf = { nft: "nftables", ip: "iproute2" } as const;
+const packagesOf = { nft: "nftables", ip: "iproute2", conntrack: "conntrack" } as const;
 
 /** What a program of the system said when it failed, with what to do. */
 export function failureOf(program: string, { stderr, exitCode }: ToolResult): CaptureFailure {

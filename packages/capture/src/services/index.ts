@@ -2,5 +2,7 @@
 export { applyServiceRules, removeServiceRules } from "./apply-service-rules.ts";
 export * from "./cluster-objects.ts";
 export { type RuleTable } from "./rule-table.ts";
+export { type Allocation, type AllocatorOptions, ServiceAllocator } from "./service-allocator.ts";
+export { ServiceNetwork, type ServiceNetworkOptions, type ServiceSnapshot } from "./service-network.ts";
 export { type ServicePort, servicePorts, type ServicePorts, type ServicePortsInput } from "./service-ports.ts";
 export { serviceRules, type ServiceRulesInput, serviceTable } from "./service-rules.ts";
