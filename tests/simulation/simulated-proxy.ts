@@ -113,18 +113,16 @@ export class SimulatedProxy {
     const listener = this.#listeners.find(({ addresses }) => addresses.some(({ ip, port }) => `${ip}:${port}` === to));
     assert.ok(listener, `no listener at ${to}`);
     const [localIp = "", localPort] = to.split(":");
-    const chain = listener.filterChains.find((each) =>
-      each.matches({
-        localIp,
-        localPort: Number(localPort),
-        remoteIp: "127.0.0.1",
-        directRemoteIp: "127.0.0.1",
-        remotePort: 40_000,
-        transportProtocol: "raw_buffer",
-        serverName: "",
-        applicationProtocols: [],
-      }),
-    );
+    const chain = listener.findChain({
+      localIp,
+      localPort: Number(localPort),
+      remoteIp: "127.0.0.1",
+      directRemoteIp: "127.0.0.1",
+      remotePort: 40_000,
+      transportProtocol: "raw_buffer",
+      serverName: "",
+      applicationProtocols: [],
+    });
     const manager = chain?.network;
     const table = manager instanceof HttpConnectionManager ? manager.config.routeTable.current : undefined;
     assert.ok(table, `no route table at ${to}`);

@@ -69,7 +69,10 @@ export class AppliedListeners {
         continue;
       }
       const { versionInfo } = response;
-      const options = { clusterExists: (cluster: string): boolean => owner.cluster(cluster) !== undefined };
+      const options = {
+        clusterExists: (cluster: string): boolean => owner.cluster(cluster) !== undefined,
+        former: this.#active.get(name)?.chains,
+      };
       const result = compileListener(message, scope, options);
       if (!result.ok) {
         const reason = problemsText(result.problems);

@@ -63,7 +63,7 @@ export class ActiveListener {
    */
   replace(listener: Listener, drainTimeMs: number): void {
     this.#listener = listener;
-    const kept = new Set([...listener.filterChains, listener.defaultFilterChain]);
+    const kept = new Set(listener.filterChains);
     // Most end soon, and the time is long: the timer must not keep those, and what they were made with.
     const leaving: WeakRef<DownstreamConnection>[] = [];
     for (const [connection, chain] of this.#connections) {
@@ -170,7 +170,7 @@ export class ActiveListener {
 
   #route(socket: IncomingSocket, info: ConnectionInfo, log: ConnectionLog): void {
     const listener = this.#listener;
-    const chain = this.#chooseChain(info);
+    const chain = listener.findChain(info);
     info.listener = {
       connectionId: info.id,
       name: listener.name,
@@ -216,11 +216,6 @@ export class ActiveListener {
         () => socket.destroy(),
       );
     else this.#shakeHands(connection, chain.transport, socket.forTls());
-  }
-
-  #chooseChain(connection: ConnectionInfo): FilterChain | undefined {
-    for (const chain of this.#listener.filterChains) if (chain.matches(connection)) return chain;
-    return this.#listener.defaultFilterChain;
   }
 
   #shakeHands(connection: RoutedConnection, transport: DownstreamTls, socket: Socket): void {
@@ -320,8 +315,7 @@ export class ActiveListener {
         this.#onClosed(closed);
       },
     });
-    const { filterChains, defaultFilterChain } = this.#listener;
-    if (this.#draining || (!filterChains.includes(chain) && chain !== defaultFilterChain)) connection.drain();
+    if (this.#draining || !this.#listener.filterChains.includes(chain)) connection.drain();
     this.#connections.set(connection, chain);
   }
 

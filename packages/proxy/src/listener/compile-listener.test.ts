@@ -105,8 +105,7 @@ for (const { name, matches, connection: properties, expected } of chains) {
     const filter_chains = Object.entries(matches).map(([chainName, match]) => chain(chainName, match));
     const { listener } = accepted(compile({ filter_chains, default_filter_chain: chain("default") }));
     const offered = { ...connection, ...properties };
-    const found = listener.filterChains.find((candidate) => candidate.matches(offered));
-    assert.equal((found ?? listener.defaultFilterChain)?.name, expected);
+    assert.equal(listener.findChain(offered)?.name, expected);
   });
 }
 

@@ -93,7 +93,7 @@ async function hold(t: TestContext, { inspects, isTls }: Way): Promise<Held> {
     },
   };
   const filterChains = listener.filterChains.map((chain) => ({ ...chain, networkFilters: [filter] }));
-  assert.equal(await host.apply({ ...listener, filterChains }), undefined);
+  assert.equal(await host.apply({ ...listener, filterChains, findChain: () => filterChains[0] }), undefined);
   const { port } = host.boundAddresses().get("l")![0]!;
   const target = { port, host: "127.0.0.1", allowHalfOpen: true };
   const client = isTls ? tls.connect({ ...target, rejectUnauthorized: false }) : net.connect(target);

@@ -2,6 +2,7 @@
 import type { CompileScope } from "../fields/compile-scope.ts";
 import type { Problems } from "../fields/problems.ts";
 import type { SecretSlot } from "../tls/secret-slot.ts";
+import type { FilterChain } from "./listener.ts";
 
 export interface RouteSubscription {
   /** How long the listener waits for them; 0 = for ever. */
@@ -10,9 +11,24 @@ export interface RouteSubscription {
   readonly statPrefix: string;
 }
 
+/** A chain, and what it has added to its listener's lists. */
+export interface CompiledChain extends Pick<ListenerBuild, "routes" | "clusterNames" | "secretSlots"> {
+  readonly chain: FilterChain;
+}
+
+/** What a listener leaves to the one that takes its place. */
+export interface CompiledChains {
+  /** Of all that is no filter chain: each chain may have been made by it. */
+  readonly frame: string;
+  /** By what each chain says. */
+  readonly byText: ReadonlyMap<string, CompiledChain>;
+}
+
 export interface ListenerOptions {
   /** For inline route configurations with `validate_clusters`. */
   readonly clusterExists?: (name: string) => boolean;
+  /** Of the listener whose place it takes. */
+  readonly former?: CompiledChains | undefined;
 }
 
 export interface ListenerBuild {

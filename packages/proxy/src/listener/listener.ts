@@ -18,9 +18,10 @@ export interface Listener {
   readonly metadata: Readonly<Record<string, unknown>>;
   /** The main address and `additional_addresses`. */
   readonly addresses: readonly ListenAddress[];
-  /** In order of specificity; the first whose match accepts the connection. */
+  /** The default one, if there is one, last. */
   readonly filterChains: readonly FilterChain[];
-  readonly defaultFilterChain: FilterChain | undefined;
+  /** The most specific of those that match the connection, else the default one. */
+  findChain(connection: ConnectionProperties): FilterChain | undefined;
   /** They look at the first bytes of a connection, in order, before its chain is chosen. */
   readonly listenerFilters: readonly ListenerFilter[];
   /** 0 = none (Envoy: 15 s). */
@@ -50,18 +51,17 @@ export interface ConnectionProperties {
   readonly applicationProtocols: readonly string[];
 }
 
+/** One that is the same object in a listener and in the one that takes its place keeps its connections. */
 export interface FilterChain {
   readonly name: string;
   /** As JSON, by filter name. */
   readonly metadata: Readonly<Record<string, unknown>>;
-  matches(connection: ConnectionProperties): boolean;
   readonly transport: DownstreamTransport;
   /** Those before the terminal one, in order. */
   readonly networkFilters: readonly NetworkFilter[];
   readonly network: TerminalNetworkFilter;
 }
 
-export function tlsTransports({ filterChains, defaultFilterChain }: Listener): readonly DownstreamTls[] {
-  const chains = defaultFilterChain === undefined ? filterChains : [...filterChains, defaultFilterChain];
-  return chains.map(({ transport }) => transport).filter((transport) => transport.type === "tls");
+export function tlsTransports({ filterChains }: Listener): readonly DownstreamTls[] {
+  return filterChains.map(({ transport }) => transport).filter((transport) => transport.type === "tls");
 }

@@ -135,7 +135,8 @@ export class RuntimeOwner {
     const { draining, drainingChains, updatedInPlace } = this.listenerStats;
     if (!sameAddresses(former, listener)) return this.#countDraining(draining, 1);
     updatedInPlace.increment();
-    this.#countDraining(drainingChains, former.filterChains.length + Number(former.defaultFilterChain !== undefined));
+    const kept = new Set(listener.filterChains);
+    this.#countDraining(drainingChains, former.filterChains.filter((chain) => !kept.has(chain)).length);
   }
 
   /** For all of the time that connections may go on, whether there are any or not, as Envoy counts it. */

@@ -181,6 +181,7 @@ export const connectionManagerDefaults = {
   allowAbsoluteUrl: true,
   enableTrailers: false,
   drainTimeoutMs: 5000,
+  redactedNames: alwaysRedacted,
   rewriteLocalReply: undefined,
 } as const satisfies Partial<HttpConnectionManagerConfig>;
 
@@ -211,7 +212,6 @@ export function handBuiltConnectionManager(
     filterChain: new HttpFilterChain([...filters, router].map((filter) => ({ filter, enablementKey: undefined }))),
     observers: new StreamObservers([statisticsObserver(stats, requestsOfListener()), accessLogObserver(accessLog)]),
     ...connectionManagerDefaults,
-    redactedNames: alwaysRedacted,
     useRemoteAddress: true,
     isInternalAddress: () => false,
     upgradeTypes: new Set(),
@@ -232,14 +232,13 @@ export function handBuiltListener(
   name = "hand-built",
 ): Listener {
   const network = "open" in of ? of : new HttpConnectionManager(of);
+  const only: FilterChain = { name: "only", metadata: {}, transport: { type: "raw" }, networkFilters: [], network };
   return {
     name,
     metadata: {},
     addresses: [{ ip: "127.0.0.1", port }],
-    filterChains: [
-      { name: "only", metadata: {}, matches: () => true, transport: { type: "raw" }, networkFilters: [], network },
-    ],
-    defaultFilterChain: undefined,
+    filterChains: [only],
+    findChain: () => only,
     listenerFilters: [],
     listenerFiltersTimeoutMs: 0,
     continuesAfterListenerFiltersTimeout: false,

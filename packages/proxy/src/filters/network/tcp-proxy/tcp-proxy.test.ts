@@ -77,10 +77,12 @@ async function runTcpProxy(t: TestContext, cluster: Cluster, options: ProxyOptio
     onTcpSession: (_info, phase) => void reports.push(phase),
     ...filter,
   };
+  const only = { ...chain!, networkFilters: [networkFilter] };
   const fault = await host.apply({
     ...listener,
     listenerFilters: inspects ? [looks] : [],
-    filterChains: [{ ...chain!, networkFilters: [networkFilter] }],
+    filterChains: [only],
+    findChain: () => only,
     perConnectionBufferLimitBytes: bufferLimitBytes,
   });
   if (fault !== undefined) throw new Error(fault);
