@@ -54,6 +54,9 @@ export function useRunningShop(name: RunningShopName, take: (shop: ShopInstance)
   });
 }
 
+/** `useRunningShop` of a shop that the suite need not know. */
+export type UseShop = (take: (shop: ShopInstance) => unknown) => void;
+
 /** How a suite found a shop. */
 interface Found {
   readonly shop: ShopInstance;

@@ -6,14 +6,25 @@ import { describe, test } from "node:test";
 import { isDeepStrictEqual } from "node:util";
 import { envoyPath } from "../tools/envoy-path.ts";
 import { waitFor } from "../tools/processes.ts";
+import { grpcRuleTests } from "./grpc-rules.ts";
 import { useRunningShop } from "./running-shop.ts";
 import { httpRequest, inParallel, ShopInstance } from "./shop-instance.ts";
+import { wireTests } from "./tls-between-sidecars.ts";
 
 describe("Envoy everywhere", () => {
   let shop: ShopInstance;
   useRunningShop("a stock Envoy", (running) => (shop = running));
 
   test("the routing rules hold", () => assertRulesHold(shop, /./));
+});
+
+describe("the catalog's gRPC port beside a stock Envoy", () => {
+  grpcRuleTests((take) => useRunningShop("a stock Envoy", take));
+});
+
+describe("a shop on a stock Envoy", () => {
+  // Envoy does not count so.
+  wireTests((take) => useRunningShop("a stock Envoy", take), { countsSecurity: false });
 });
 
 async function putEnvoyBesideWebapp(folder: string): Promise<void> {
