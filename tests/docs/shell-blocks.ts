@@ -1,8 +1,8 @@
 // Finds the shell commands that README and docs show, and what the comments before each say about running it:
 //
-// - `<!-- run: SESSION -->`: docs-commands.test.ts runs it. The blocks of a page with the same session name share one
-//   working folder. "shared shop" is one for all pages: each undoes what it changes; `./tulle down` and what
-//   follows on its page wait for the end.
+// - `<!-- run: SESSION -->`: docs-commands.test.ts or docs-commands.long.test.ts runs it. The blocks of a page with the
+//   same session name share one working folder. "shared shop" is one for all pages: each undoes what it changes;
+//   `./tulle down` and what follows on its page wait for the end.
 // - `<!-- prints: TEXT -->`, after that: the block's output holds this text. It may be repeated.
 // - `<!-- not run: REASON -->`: shown only, and why.
 
