@@ -88,8 +88,11 @@ export class ParityMesh {
   }
 
   async #logOf(pod: string, program: string): Promise<string> {
-    const log = await readFile(path.join(this.#work, "mesh", ".tulle", "logs", pod, `${program}.log`), "utf8");
-    return log.slice(-10_000);
+    return (await this.#wholeLogOf(pod, program)).slice(-10_000);
+  }
+
+  #wholeLogOf(pod: string, program: string): Promise<string> {
+    return readFile(path.join(this.#work, "mesh", ".tulle", "logs", pod, `${program}.log`), "utf8");
   }
 
   async tulle(...args: string[]): Promise<string> {
@@ -153,8 +156,9 @@ export class ParityMesh {
     return { client, answers, echoes: answers.map(echoOf) };
   }
 
+  /** So far; what `tulle logs` prints, without a process for each look. */
   proxyLog(role: Role, proxy: Proxy): Promise<string> {
-    return this.tulle("logs", this.podOf(role, proxy).name, "-c", "proxy");
+    return this.#wholeLogOf(this.podOf(role, proxy).name, "proxy");
   }
 
   /** The lines of a proxy's access log so far, by the client's address. */
