@@ -1,18 +1,16 @@
 // DNS beside the workload: the server of packages/capture, with the names that come by the proxy's stream.
 import {
   type DnsAddress,
-  type Forwarding,
-  isSameServer,
+  forwardingOf,
   type NameServer,
   NameTable,
   type NameTableOptions,
-  type ResolverSettings,
+  ResolverFile,
   startDnsServer,
 } from "@tulle/capture/dns";
 import type { Logger, MetricRegistry } from "@tulle/telemetry";
 import { systemClock } from "@tulle/timing";
 import { NameSubscription } from "./name-subscription.ts";
-import { ResolverFile } from "./resolver-file.ts";
 
 export interface NamesOptions {
   readonly addresses: readonly DnsAddress[];
@@ -57,14 +55,4 @@ export async function startNames(options: NamesOptions): Promise<RunningNames> {
     addresses: running.addresses.map(({ address, port }) => `${address}:${port}`).join(" "),
   });
   return { subscription, addresses: running.addresses, [Symbol.asyncDispose]: () => running.close() };
-}
-
-const dnsPort = 53;
-
-/** Without this server itself: what it asks would come back to it. */
-function forwardingOf({ servers, timeoutMs, attempts }: ResolverSettings, own: readonly NameServer[]): Forwarding {
-  const others = servers
-    .map((address) => ({ address, port: dnsPort }))
-    .filter((server) => !own.some((each) => isSameServer(each, server)));
-  return { servers: others, timeoutMs, attempts };
 }

@@ -1,9 +1,10 @@
 // resolv.conf of the machine, followed while the agent runs: whoever gives the machine another address, or another name
 // server, restarts no program.
 import { readFileSync, type Stats, statSync } from "node:fs";
-import { readResolverSettings, type ResolverSettings } from "@tulle/capture/dns";
 import type { Logger } from "@tulle/telemetry";
 import type { Clock } from "@tulle/timing";
+import { type Forwarding, isSameServer, type NameServer } from "./forwarder.ts";
+import { readResolverSettings, type ResolverSettings } from "./resolver-settings.ts";
 
 export interface ResolverFileOptions {
   readonly path: string;
@@ -67,4 +68,17 @@ function textOf(path: string, stats: Stats): string {
   if (!stats.isFile()) throw new Error("it is no file");
   if (stats.size > maxFileBytes) throw new Error(`it is longer than ${maxFileBytes} bytes`);
   return readFileSync(path, "utf8");
+}
+
+const dnsPort = 53;
+
+/** Without the server itself that asks: what it asks would come back to it. */
+export function forwardingOf(
+  { servers, timeoutMs, attempts }: ResolverSettings,
+  own: readonly NameServer[],
+): Forwarding {
+  const others = servers
+    .map((address) => ({ address, port: dnsPort }))
+    .filter((server) => !own.some((each) => isSameServer(each, server)));
+  return { servers: others, timeoutMs, attempts };
 }
