@@ -25,7 +25,11 @@ export interface ForwarderOptions {
   /** Asked anew for each question: the machine's settings change while it runs. */
   readonly forwarding: () => Forwarding;
   readonly clock: Clock;
+  /** Makes sockets in the network from which the servers are reached; default: this process's own. */
+  readonly within?: Within;
 }
+
+export type Within = <T>(make: () => T) => T;
 
 export type Transport = "udp" | "tcp";
 
@@ -145,7 +149,8 @@ export class Forwarder {
       resolve(answer);
     };
     const ask = transport === "udp" ? askByDatagram : askByStream;
-    const { localPort, end } = ask(server, message, onMessage, giveUp);
+    const { within = inOwnNetwork } = this.#options;
+    const { localPort, end } = within(() => ask(server, message, onMessage, giveUp));
     const cancel = this.#options.clock.after(timeoutMs, giveUp);
     this.#asked.set(number, { message, localPort });
     waiting.giveUp = giveUp;
@@ -179,11 +184,31 @@ interface Attempt extends Pick<Asked, "localPort"> {
   readonly end: () => void;
 }
 
+/** Before an address that Node would otherwise connect to by itself, a turn later. */
+const literal = "at ";
+
+/** Where looking up is no wait the socket is made at once, in the network that the call is in. */
+const lookUpNothing = (
+  host: string,
+  _options: object,
+  done: (error: null, address: string, family: number) => void,
+): void => {
+  const address = host.replace(literal, "");
+  done(null, address, familyOf(address));
+};
+
+function familyOf(address: string): 4 | 6 {
+  return isIPv6(address.replace(/%.*$/, "")) ? 6 : 4;
+}
+
+const inOwnNetwork: Within = (make) => make();
+
 type Ask = (server: NameServer, message: Buffer, onMessage: (message: Buffer) => void, onFailed: () => void) => Attempt;
 
 /** Of a connected socket the kernel takes nothing that comes from elsewhere, and tells that nobody listens there. */
 const askByDatagram: Ask = ({ address, port }, message, onMessage, onFailed) => {
-  const socket: DatagramSocket = createSocket(isIPv6(address.replace(/%.*$/, "")) ? "udp6" : "udp4");
+  const type = familyOf(address) === 6 ? "udp6" : "udp4";
+  const socket: DatagramSocket = createSocket({ type, lookup: lookUpNothing });
   let isConnected = false;
   socket.on("error", onFailed);
   socket.on("message", onMessage);
@@ -197,7 +222,13 @@ const askByDatagram: Ask = ({ address, port }, message, onMessage, onFailed) => 
 };
 
 const askByStream: Ask = ({ address, port }, message, onMessage, onFailed) => {
-  const socket: Socket = connect(port, address, () => socket.write(withLength(message)));
+  const socket: Socket = connect({
+    host: `${literal}${address}`,
+    port,
+    lookup: lookUpNothing,
+    autoSelectFamily: false,
+  });
+  socket.on("connect", () => socket.write(withLength(message)));
   const messages = new LengthPrefixed();
   socket.on("error", onFailed);
   socket.on("close", onFailed);

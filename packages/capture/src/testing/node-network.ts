@@ -14,6 +14,7 @@ export const machine = {
   node1: { 4: "192.0.2.1", 6: "fd02::1" },
   node2: { 4: "192.0.2.2", 6: "fd02::2" },
   client: { 4: "192.0.2.9", 6: "fd02::9" },
+  fabric: { 4: "192.0.2.254", 6: "fd02::fe" },
 } as const;
 export const podAddress = {
   one: { 4: "10.244.1.11", 6: "fd44:1::11" },
@@ -37,11 +38,12 @@ export class NodeNetwork {
   readonly nodes: Readonly<Record<NodeName, NetworkNamespace>>;
   readonly client: NetworkNamespace;
   readonly pods: Readonly<Record<PodName, NetworkNamespace>>;
-  readonly #fabric: NetworkNamespace;
+  /** Where the bridge of machines is. */
+  readonly fabric: NetworkNamespace;
 
   private constructor(all: readonly NetworkNamespace[]) {
     const [fabric, node1, node2, client, one, two, three, caller] = all;
-    this.#fabric = fabric!;
+    this.fabric = fabric!;
     this.nodes = { node1: node1!, node2: node2! };
     this.client = client!;
     this.pods = { one: one!, two: two!, three: three!, caller: caller! };
@@ -61,8 +63,14 @@ export class NodeNetwork {
   async #connect(): Promise<void> {
     const ip = (network: NetworkNamespace, ...lines: readonly string[]): Promise<string> =>
       network.mustRun("sh", "-ec", lines.map((line) => (line.startsWith("echo") ? line : `ip ${line}`)).join("\n"));
-    const fabric = this.#fabric;
-    await ip(fabric, "link add machines type bridge", "link set machines up");
+    const fabric = this.fabric;
+    await ip(
+      fabric,
+      "link add machines type bridge",
+      "link set machines up",
+      `address add ${machine.fabric[4]}/24 dev machines`,
+      `address add ${machine.fabric[6]}/64 dev machines nodad`,
+    );
     for (const [name, network] of [
       ["node1", this.nodes.node1],
       ["node2", this.nodes.node2],
@@ -94,6 +102,11 @@ export class NodeNetwork {
         // Addresses of Services lead somewhere before they are looked at.
         `route add default via ${machine[other][4]}`,
         `-6 route add default via ${machine[other][6]}`,
+      );
+      await ip(
+        fabric,
+        `route add 10.244.${number}.0/24 via ${machine[name][4]}`,
+        `-6 route add fd44:${number}::/64 via ${machine[name][6]}`,
       );
     }
     for (const [name, pod] of Object.entries(this.pods) as readonly (readonly [PodName, NetworkNamespace])[]) {
@@ -184,7 +197,12 @@ export class Connection implements AsyncDisposable {
   }
 }
 
-async function datagramSocket(network: NetworkNamespace, address: string, port: number): Promise<DatagramSocket> {
+/** Bound to an address of that network. */
+export async function datagramSocket(
+  network: NetworkNamespace,
+  address: string,
+  port: number,
+): Promise<DatagramSocket> {
   const lookup = (host: string, _options: unknown, done: (error: null, ip: string, family: number) => void): void =>
     done(null, host, isIPv6(host) ? 6 : 4);
   const socket = createSocket({ type: isIPv6(address) ? "udp6" : "udp4", lookup } as Parameters<
