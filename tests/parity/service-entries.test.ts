@@ -49,6 +49,7 @@ function outsideProgram() {
 describe("hosts of ServiceEntries", () => {
   const open = new AsyncDisposableStack();
   let mesh: MeshedProxies;
+  let outside: { readonly plain: number; readonly secure: number; readonly connections: number };
 
   before(
     async () => {
@@ -63,9 +64,10 @@ describe("hosts of ServiceEntries", () => {
         return (server.address() as AddressInfo).port;
       };
       const plain = await listen(createServer(outsideProgram()));
+      const connections = await listen(createServer(outsideProgram()));
       const { certificate, key } = await testCertificate({
         commonName: "secure.example.com",
-        names: ["DNS:secure.example.com"],
+        names: ["DNS:secure.example.com", "IP:127.0.0.1"],
       });
       const secure = await listen(https.createServer({ cert: certificate, key }, outsideProgram()));
       const roots = path.join(temporaryFolder("tulle-entries-"), "roots.pem");
@@ -81,7 +83,8 @@ describe("hosts of ServiceEntries", () => {
           manifests: "",
         }),
       );
-      await mesh.setManifests(manifests(mesh, { plain, secure, roots }));
+      outside = { plain, secure, connections };
+      await mesh.setManifests(manifests(mesh, { ...outside, roots }));
       await mesh.settled();
     },
     { timeout: 240_000 },
@@ -103,6 +106,22 @@ describe("hosts of ServiceEntries", () => {
           assert.equal(echo.headers["x-envoy-peer-metadata"], undefined);
         });
       }
+
+      test("a host that clients look up themselves is reached by its name, at the entry's ports alone", async () => {
+        const outcome = await call(kind, `localhost:${outside.plain}`, "/hello");
+        assert.equal(statusOf(outcome), 200, JSON.stringify(outcome));
+        const echo = outcome.type === "answered" ? outcome.echo : undefined;
+        assert.deepEqual([echo?.app, echo?.headers["x-envoy-peer-metadata"]], ["outside", undefined]);
+        assert.equal(statusOf(await call(kind, `localhost:${outside.connections}`)), 404);
+        assert.equal(statusOf(await call(kind, `localhost:${appPort}`)), 502);
+      });
+
+      test("so it is behind TLS that the proxy begins, and by a tunnel", async () => {
+        const secured = await call(kind, `127.0.0.1:${outside.secure}`);
+        assert.equal(statusOf(secured), 200, JSON.stringify(secured));
+        const { address } = mesh.pod(`client-${kind}`);
+        assert.match(await throughTunnel(address, `localhost:${outside.connections}`), /"app":"outside"/);
+      });
 
       test("a server whose certificate has none of the entry's names gets nothing", async () => {
         const outcome = await call(kind, "wrong.example.com");
@@ -180,7 +199,12 @@ async function throughTunnel(address: string, target: string): Promise<string> {
 
 function manifests(
   mesh: MeshedProxies,
-  { plain, secure, roots }: { readonly plain: number; readonly secure: number; readonly roots: string },
+  {
+    plain,
+    secure,
+    connections,
+    roots,
+  }: { readonly plain: number; readonly secure: number; readonly connections: number; readonly roots: string },
 ): string {
   const http = (targetPort: number) => ({ number: 80, name: "http", protocol: "HTTP", targetPort });
   const here = [{ address: "127.0.0.1" }];
@@ -229,6 +253,15 @@ function manifests(
       subjectAltNames: ["other.example.com"],
     }),
     originated("wrong", { sni: "secure.example.com" }),
+    entryOf("unresolved", {
+      hosts: ["localhost"],
+      ports: [
+        { number: plain, name: "http", protocol: "HTTP" },
+        { number: connections, name: "tcp", protocol: "TCP" },
+      ],
+    }),
+    entryOf("addressed", { addresses: ["127.0.0.1"], ports: [{ number: secure, name: "http", protocol: "HTTP" }] }),
+    originated("addressed", { sni: "other.example.com", subjectAltNames: ["other.example.com"] }),
     entryOf("private", { resolution: "STATIC", ports: [http(plain)], endpoints: here, exportTo: ["."] }, "blog"),
     {
       apiVersion: "networking.istio.io/v1",

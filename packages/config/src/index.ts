@@ -63,7 +63,7 @@ export { serviceNameLabel } from "./kinds/endpoint-slice.ts";
 export { claimPath, headerOfKey } from "./kinds/authorization-keys.ts";
 export { routedClaim } from "./schema/formats.ts";
 export { isPathTemplate } from "./kinds/authorization-formats.ts";
-export { isSingleAddress, splitIpBlock } from "./schema/ip-block.ts";
+export { isSingleAddress, rangeText, splitIpBlock } from "./schema/ip-block.ts";
 export type { AuthorityCredential, ReadCredential, ServerCredential } from "./kinds/credentials.ts";
 export {
   authoritiesSuffix,

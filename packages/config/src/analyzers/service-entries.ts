@@ -46,7 +46,7 @@ function* takenHosts(
 
 function* unaddressed(resource: ServiceEntry): Generator<Discovery> {
   const { ports = [], addresses = [] } = resource.spec;
-  if (addresses.length > 0 || allocatesAddresses(resource)) return;
+  if (addresses.length > 0 || allocatesAddresses(resource) || entryResolution(resource) === "NONE") return;
   for (const [index, { number, protocol = "" }] of ports.entries()) {
     if (!passesConnections(entryProtocol(protocol) ?? "tcp")) continue;
     yield {

@@ -3,7 +3,7 @@ import { enumeration, integer, list, map, object, optional, required, string } f
 import type { ObjectValue, Report } from "../schema/schema.ts";
 import { dnsLabel, exportedNamespace, hostName, quote, wildcardName } from "../schema/formats.ts";
 import type { Format } from "../schema/formats.ts";
-import { isSingleAddress, splitIpBlock } from "../schema/ip-block.ts";
+import { splitIpBlock } from "../schema/ip-block.ts";
 import { selectedLabelKey, selectedLabelValue } from "../schema/label-formats.ts";
 import { entryProtocol, isHttp } from "../rules/port-protocol.ts";
 import { noDryRun } from "./dry-run.ts";
@@ -57,9 +57,9 @@ const entryFields = {
   ),
   resolution: optional(
     enumeration(["NONE", "STATIC", "DNS", "DNS_ROUND_ROBIN", "DYNAMIC_DNS"], {
-      notImplemented: ["NONE", "DYNAMIC_DNS"],
+      notImplemented: ["DYNAMIC_DNS"],
     }),
-    "How proxies find the endpoints: they are written (STATIC), or looked up, each address in turn (DNS) or one at a time (DNS_ROUND_ROBIN).",
+    "How proxies find the endpoints: they are written (STATIC), or looked up, each address in turn (DNS) or one at a time (DNS_ROUND_ROBIN); with NONE, which stands where none is written, connections go where the client wants.",
   ),
   endpoints: optional(workloadEndpoints, "Endpoints; the host itself is looked up when there are none."),
   workloadSelector: optional(
@@ -144,15 +144,7 @@ function hostsAreTold({ resolution = "NONE", hosts, ports = [] }: Spec, report: 
 
 /** What Istio does and nothing here does yet, and what is odd. */
 function honoured(spec: Spec, report: Report): void {
-  const { resolution = "NONE", addresses = [], workloadSelector } = spec;
-  if (spec.resolution === undefined) {
-    report({
-      code: "TUL0001",
-      message:
-        "the resolution NONE, which stands where none is written, is not implemented yet: hosts stay what they are without the entry, and `outboundTrafficPolicy` says whether they are reached",
-      suggestion: "Write STATIC with endpoints, or DNS.",
-    });
-  }
+  const { resolution = "NONE", workloadSelector } = spec;
   if (workloadSelector !== undefined && resolution !== "STATIC") {
     report({
       code: "TUL0001",
@@ -170,12 +162,6 @@ function honoured(spec: Spec, report: Report): void {
       suggestion: "Write the labels of its workloads.",
     });
   }
-  addresses.forEach((address, index) => {
-    const block = splitIpBlock(address);
-    if (block === undefined || isSingleAddress(block)) return;
-    const message = `ranges of addresses are not implemented yet: connections to ${address} are not led by it`;
-    report({ code: "TUL0001", path: ["addresses", index], message, suggestion: "Write single addresses." });
-  });
 }
 
 export const serviceEntry = defineKind({

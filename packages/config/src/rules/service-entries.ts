@@ -5,13 +5,13 @@ interface Entry {
   readonly spec: { readonly hosts: readonly string[]; readonly resolution?: string };
 }
 
-export type EntryResolution = "STATIC" | "DNS" | "DNS_ROUND_ROBIN";
+export type EntryResolution = "NONE" | "STATIC" | "DNS" | "DNS_ROUND_ROBIN";
 
-const effective: readonly EntryResolution[] = ["STATIC", "DNS", "DNS_ROUND_ROBIN"];
+const effective: readonly EntryResolution[] = ["NONE", "STATIC", "DNS", "DNS_ROUND_ROBIN"];
 
 /** Undefined for an entry that has no effect yet: its hosts are what they are without it. */
 export function entryResolution({ spec }: Entry): EntryResolution | undefined {
-  return effective.find((each) => each === spec.resolution);
+  return effective.find((each) => each === (spec.resolution ?? "NONE"));
 }
 
 /** As clients' names are compared with them: in lower case and without a trailing dot. */
@@ -22,7 +22,10 @@ export function entryHosts({ spec }: Entry): readonly string[] {
 /** Istio's label: `false` leaves hosts without an address where none is written. */
 const allocationLabel = "networking.istio.io/enable-autoallocate-ip";
 
-/** Whether hosts that have no address get one, by which captured workloads find them. */
-export function allocatesAddresses({ metadata }: Entry): boolean {
-  return metadata.labels?.[allocationLabel] !== "false";
+/**
+ * Whether hosts that have no address get one, by which captured workloads find them. Where clients look up themselves
+ * (NONE), it would keep them from the host.
+ */
+export function allocatesAddresses(entry: Entry): boolean {
+  return entry.metadata.labels?.[allocationLabel] !== "false" && entryResolution(entry) !== "NONE";
 }

@@ -28,7 +28,8 @@ spec: { host: API.example.com, subsets: [{ name: v1 }] }
   },
   {
     name: "IST0101: a host of a ServiceEntry without effect",
-    input: entry("outside", "{ hosts: [api.example.com] }") + routeTo("{ host: api.example.com }"),
+    input:
+      entry("outside", "{ hosts: [api.example.com], resolution: DYNAMIC_DNS }") + routeTo("{ host: api.example.com }"),
     expected: [
       'Error [IST0101] (VirtualService shop/rule) spec.http[0].route[0].destination.host: host "api.example.com" not found\n  The resolution of the ServiceEntry "shop/outside" has no effect yet: write STATIC or DNS.',
     ],
@@ -54,5 +55,10 @@ spec: { host: API.example.com, subsets: [{ name: v1 }] }
     expected: [
       "Warning [IST0134] (ServiceEntry shop/outside) spec.ports[1]: without an address captured workloads do not find port 90, whose connections no host tells apart\n  Write addresses.",
     ],
+  },
+  {
+    name: "where clients look up themselves, connections are known by their port",
+    input: entry("outside", "{ hosts: [api.example.com], ports: [{ number: 90, name: sql, protocol: TCP }] }"),
+    expected: [],
   },
 ];

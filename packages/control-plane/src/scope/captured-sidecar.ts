@@ -7,7 +7,7 @@ import type { MeshPort, MeshService, MeshVirtualService } from "../snapshot/mesh
 import { blackHoleCluster, capturedPorts, connectionClusterName, withPort } from "../names/resource-names.ts";
 import { connectionDestinations, isMeantForMesh } from "./connection-destinations.ts";
 import type { ConnectionDestination } from "./gateway-view.ts";
-import type { CapturedConnections, CapturedOutbound, SidecarRoutes } from "./proxy-view.ts";
+import type { CapturedConnections, CapturedOutbound, CapturedRange, SidecarRoutes } from "./proxy-view.ts";
 import type { Proxy } from "./proxy.ts";
 
 /** Of the families that the workload has addresses of, IPv4 first. */
@@ -31,6 +31,7 @@ export function capturedOutbound(routes: Omit<SidecarRoutes, "captured">): Captu
     routes.virtualServices.flatMap((each) => each.hosts.map((host) => [host, each] as const)),
   );
   const refused = new Set(routes.refusedClusters);
+  const ranges = new Map<string, CapturedRange>();
   for (const service of routes.services) {
     const addresses = service.addresses.filter((address) => isIP(address) !== 0);
     for (const port of service.ports.filter(isFree)) {
@@ -38,6 +39,10 @@ export function capturedOutbound(routes: Omit<SidecarRoutes, "captured">): Captu
       if (isHttp(port.protocol) && (port.protocol !== "auto" || addresses.length === 0)) httpPorts.add(port.number);
       if (!passesConnections(port.protocol)) continue;
       const virtualService = rules.find(service.hostname);
+      for (const each of capturedRanges(service, port, virtualService, services, refused)) {
+        const key = `${each.port} ${each.range} ${each.serverNames.join()}`;
+        if (!ranges.has(key)) ranges.set(key, each);
+      }
       for (const address of addresses) {
         const key = withPort(address, port.number);
         const known = connections.get(key);
@@ -58,7 +63,36 @@ export function capturedOutbound(routes: Omit<SidecarRoutes, "captured">): Captu
     ...(routes.registryOnly === undefined ? {} : { registryOnly: routes.registryOnly }),
     httpPorts: [...httpPorts].sort((a, b) => a - b),
     connections: [...connections.values()],
+    ...(ranges.size === 0 ? {} : { ranges: [...ranges.values()] }),
   };
+}
+
+/**
+ * Of a ServiceEntry: one for each of its ranges and each name, since no two filter chains may match the same. Where
+ * clients look up themselves and no address is written, any address is meant (Istio: buildSidecarOutboundListener).
+ */
+function capturedRanges(
+  service: MeshService,
+  port: MeshPort,
+  virtualService: MeshVirtualService | undefined,
+  services: ReadonlyMap<string, MeshService>,
+  refused: ReadonlySet<string>,
+): readonly CapturedRange[] {
+  const { entry, addresses } = service;
+  if (entry === undefined) return [];
+  const { ranges = [], resolution } = entry;
+  const isAny = resolution === "NONE" && addresses.length + ranges.length === 0 && port.protocol !== "auto";
+  const places = isAny ? [undefined] : ranges.map((range) => (range.endsWith("/0") ? undefined : range));
+  const { byServerName = [], destinations } = connectionTargets(service, port, virtualService, services, refused);
+  const itself = isNamedBySni(service, port) ? [service.hostname] : [];
+  const named = byServerName.flatMap((each) => each.serverNames.map((name) => ({ ...each, serverNames: [name] })));
+  return places.flatMap((range) =>
+    [...named, { serverNames: itself, destinations }].map((each) => ({
+      port: port.number,
+      ...(range === undefined ? {} : { range }),
+      ...each,
+    })),
+  );
 }
 
 /** Hosts of ServiceEntries may share an address: TLS says which one is meant. */

@@ -157,11 +157,23 @@ export interface CapturedConnections {
   readonly destinations: readonly ConnectionDestination[];
 }
 
+/** Connections to a range of addresses, and to none that a Service has. */
+export interface CapturedRange {
+  readonly port: number;
+  /** `10.0.0.0/8`; missing for any address. */
+  readonly range?: string;
+  /** Names that TLS asks for; any, or none, when empty. */
+  readonly serverNames: readonly string[];
+  readonly destinations: readonly ConnectionDestination[];
+}
+
 export interface CapturedOutbound {
   /** See `MeshSnapshot.registryOnly`. */
   readonly registryOnly?: true;
   readonly httpPorts: readonly number[];
   readonly connections: readonly CapturedConnections[];
+  /** No two of a port are for the same; missing without any. */
+  readonly ranges?: readonly CapturedRange[];
 }
 
 /** Of a sidecar to which the kernel redirects its workload's connections. */

@@ -36,8 +36,8 @@ export function buildEndpoints(store: ResourceReader, snapshot: SnapshotPart): E
   const byServicePort = new Map<string, readonly MeshEndpoint[]>();
   const encryptedOnly: string[] = [];
   for (const service of snapshot.services) {
-    // What is looked up is a matter of the proxies.
-    if (service.entry?.lookedUp !== undefined) continue;
+    // What is looked up is a matter of the proxies, and of clients where nothing is.
+    if (service.entry?.lookedUp !== undefined || service.entry?.resolution === "NONE") continue;
     const own = service.entry === undefined ? (slices.get(`${service.namespace}/${service.name}`) ?? []) : [];
     const others = addressed(service);
     const chosen = service.entry === undefined ? [] : chosenPods(service.namespace, service.selector);

@@ -51,7 +51,9 @@ export interface MeshServiceEntry {
   readonly isExternal?: true;
   /** Names of which the servers' certificates must have one; missing where none is asked for. */
   readonly subjectAltNames?: readonly string[];
-  /** Endpoints by the port of the service, their addresses names; missing for STATIC. */
+  /** Ranges of addresses that clients may name; missing without any. */
+  readonly ranges?: readonly string[];
+  /** Endpoints by the port of the service, their addresses names; missing for STATIC and NONE. */
   readonly lookedUp?: Readonly<Record<number, readonly MeshEndpoint[]>>;
 }
 

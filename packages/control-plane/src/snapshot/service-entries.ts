@@ -6,6 +6,7 @@ import {
   entryResolution,
   exportedTo,
   isSingleAddress,
+  rangeText,
   type MeshConfig,
   oldestFirst,
   type ServiceEntry,
@@ -44,7 +45,7 @@ function entryService(
   entry: ServiceEntry,
   hostname: string,
   allocate: (name: string) => readonly string[],
-  { meshConfig, workloads, ...facts }: EntryOptions,
+  { meshConfig, workloads, services, ...facts }: EntryOptions,
 ): MeshService {
   const { metadata, spec } = entry;
   const { name, namespace } = metadata;
@@ -56,7 +57,7 @@ function entryService(
     hostname,
     name: hostname,
     namespace,
-    addresses: isAllocated ? allocate(`${namespace}/${hostname}`) : singleAddresses(spec),
+    addresses: isAllocated ? allocate(`${namespace}/${hostname}`) : ownAddresses(spec, services),
     selector: spec.workloadSelector?.labels ?? {},
     ports,
     ...(workloads === undefined ? {} : { identities: identities ?? [] }),
@@ -83,12 +84,14 @@ function meshEntry(
   const { metadata, spec } = entry;
   const resolution = entryResolution(entry)!;
   const { subjectAltNames = [] } = spec;
+  const ranges = rangesOf(spec);
   return {
     resource: metadata.name,
     resolution,
     ...(spec.location === "MESH_INTERNAL" ? {} : { isExternal: true }),
     ...(subjectAltNames.length === 0 ? {} : { subjectAltNames }),
-    ...(resolution === "STATIC" ? {} : { lookedUp: lookedUp(entry, hostname, ports, facts) }),
+    ...(ranges.length === 0 ? {} : { ranges }),
+    ...(resolution === "STATIC" || resolution === "NONE" ? {} : { lookedUp: lookedUp(entry, hostname, ports, facts) }),
   };
 }
 
@@ -115,7 +118,20 @@ function lookedUp(
   return Object.fromEntries(ports.map((port) => [port.number, endpointsAt(port)]));
 }
 
-/** Ranges are left out: a finding says so. */
+/** What is a Service's stays with it, whatever an entry of anybody says. */
+function ownAddresses(spec: ServiceEntry["spec"], services: readonly MeshService[]): readonly string[] {
+  const taken = new Set(services.flatMap(({ addresses }) => addresses));
+  return singleAddresses(spec).filter((address) => !taken.has(address));
+}
+
+function rangesOf({ addresses = [] }: ServiceEntry["spec"]): readonly string[] {
+  const ranges = addresses.filter((text) => {
+    const block = splitIpBlock(text);
+    return block !== undefined && !isSingleAddress(block);
+  });
+  return [...new Set(ranges.flatMap((text) => rangeText(text) ?? []))];
+}
+
 function singleAddresses({ addresses = [] }: ServiceEntry["spec"]): readonly string[] {
   return addresses.flatMap((text) => {
     const block = splitIpBlock(text);

@@ -1,6 +1,7 @@
 // Views → listeners of a sidecar to which the kernel redirects its workload's connections (interceptionMode REDIRECT,
 // TPROXY), by Istio's names: `virtualOutbound` and `virtualInbound` are bound, the others get what the first hands
 // over.
+import { isIPv6 } from "node:net";
 import { create } from "@bufbuild/protobuf";
 import {
   type FilterChain,
@@ -12,8 +13,15 @@ import {
   ListenerFilterSchema,
 } from "@tulle/xds/envoy/config/listener/v3/listener_components_pb";
 import { type Listener, ListenerSchema } from "@tulle/xds/envoy/config/listener/v3/listener_pb";
+import { type CidrRange, CidrRangeSchema } from "@tulle/xds/envoy/config/core/v3/address_pb";
 import { TrafficDirection } from "@tulle/xds/envoy/config/core/v3/base_pb";
-import type { CapturedConnections, CapturedSidecar, SidecarOwn } from "../scope/proxy-view.ts";
+import type {
+  CapturedConnections,
+  CapturedOutbound,
+  CapturedRange,
+  CapturedSidecar,
+  SidecarOwn,
+} from "../scope/proxy-view.ts";
 import type { ConnectionDestination } from "../scope/gateway-view.ts";
 import { blackHoleCluster, capturedPorts, listenerName, passthroughCluster } from "../names/resource-names.ts";
 import { outboundConnectionManager } from "./http-connection-manager.ts";
@@ -32,8 +40,10 @@ export function translateCapturedListeners(own: CapturedOwn): readonly Listener[
   const { outbound } = own.captured;
   return [
     virtualOutbound(own),
-    ...outbound.httpPorts.map((port) => requestListener(own, port)),
-    ...outbound.connections.map((each) => connectionListener(own, each)),
+    ...sharedPorts(outbound).map((port) => sharedListener(own, port)),
+    ...outbound.connections
+      .filter(({ address }) => isOfFamilies(own, address))
+      .map((each) => connectionListener(own, each)),
     virtualInbound(own),
   ];
 }
@@ -94,11 +104,21 @@ function outboundConnections(
 }
 
 /** Plain HTTP alone; all else that goes to such a port, the client's own TLS above all, is passed on. */
-function outboundRequests(own: CapturedOwn, listener: string, routeName: string): FilterChain {
+function outboundRequests(own: CapturedOwn, listener: string, routeName: string, range?: string): FilterChain {
   return create(FilterChainSchema, {
-    filterChainMatch: { transportProtocol: "raw_buffer", applicationProtocols: [...plainHttpAlpn] },
+    filterChainMatch: {
+      transportProtocol: "raw_buffer",
+      applicationProtocols: [...plainHttpAlpn],
+      prefixRanges: cidrRanges(range),
+    },
     filters: [outboundConnectionManager(`outbound_${listener}`, routeName, own)],
   });
+}
+
+function cidrRanges(range: string | undefined): CidrRange[] {
+  if (range === undefined) return [];
+  const [addressPrefix = "", length = ""] = range.split("/");
+  return [create(CidrRangeSchema, { addressPrefix, prefixLen: Number(length) })];
 }
 
 /** Whoever says nothing for a while waits for a server that speaks first. */
@@ -106,17 +126,53 @@ function inspected(own: CapturedOwn, listenerFilters: ListenerFilter[]) {
   return listenerFilters.length === 0 ? {} : { listenerFilters, ...detectionTimeout(own.protocolDetectionTimeoutMs) };
 }
 
-/** All requests to a port, to whatever address: hosts tell them apart. */
-function requestListener(own: CapturedOwn, port: number): Listener {
+/** What goes to an address of a family that the workload has none of never leaves it. */
+function isOfFamilies({ captured: { anyAddresses } }: CapturedOwn, address: string): boolean {
+  return anyAddresses.includes(isIPv6(address) ? "::" : "0.0.0.0");
+}
+
+/** Ports at which no address of its own tells what is meant. */
+function sharedPorts({ httpPorts, ranges = [] }: CapturedOutbound): readonly number[] {
+  return [...new Set([...httpPorts, ...ranges.map(({ port }) => port)])].sort((a, b) => a - b);
+}
+
+/**
+ * All that goes to a port, but for addresses that have a listener: hosts tell requests apart, ranges and server names
+ * connections. Requests stay requests within a range, or who has it would have them past the rules of all hosts.
+ */
+function sharedListener(own: CapturedOwn, port: number): Listener {
+  const { httpPorts, ranges = [] } = own.captured.outbound;
   const name = listenerName(own.captured.anyAddresses[0]!, port);
+  const hasRequests = httpPorts.includes(port);
+  const ofPort = ranges.filter((each) => each.port === port);
+  const apart = ofPort.filter(({ range, serverNames }) => range !== undefined || serverNames.length > 0);
+  const rest = ofPort.find((each) => !apart.includes(each));
+  const places = hasRequests ? [undefined, ...new Set(apart.flatMap(({ range }) => range ?? []))] : [];
+  const hasNames = apart.some(({ serverNames }) => serverNames.length > 0);
   return create(ListenerSchema, {
     name,
     ...atAnyAddress(own, port),
     bindToPort: false,
     trafficDirection: TrafficDirection.OUTBOUND,
-    ...inspected(own, [tlsInspector(), httpInspector()]),
-    filterChains: [outboundRequests(own, name, String(port))],
-    defaultFilterChain: { ...unknownDestination(own), name: "PassthroughFilterChain" },
+    ...inspected(own, hasRequests ? [tlsInspector(), httpInspector()] : hasNames ? [tlsInspector()] : []),
+    filterChains: [
+      ...apart.map((each) => rangeConnections(own, each)),
+      ...places.map((range) => outboundRequests(own, name, String(port), range)),
+    ],
+    defaultFilterChain:
+      rest === undefined
+        ? { ...unknownDestination(own), name: "PassthroughFilterChain" }
+        : outboundConnections(own, name, rest.destinations),
+  });
+}
+
+function rangeConnections(own: CapturedOwn, { range, serverNames, destinations }: CapturedRange): FilterChain {
+  return create(FilterChainSchema, {
+    ...outboundConnections(own, [range, ...serverNames].filter((each) => each !== undefined).join(" "), destinations),
+    filterChainMatch: create(FilterChainMatchSchema, {
+      serverNames: [...serverNames],
+      prefixRanges: cidrRanges(range),
+    }),
   });
 }
 

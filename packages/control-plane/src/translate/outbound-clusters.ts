@@ -19,7 +19,7 @@ export interface OutboundCluster {
 
 /** Its endpoints are sent, and not looked up by the proxy. */
 export function hasSentEndpoints({ service }: OutboundCluster): boolean {
-  return service.entry?.lookedUp === undefined;
+  return service.entry?.lookedUp === undefined && service.entry?.resolution !== "NONE";
 }
 
 export function outboundClusters({

@@ -1,7 +1,7 @@
 // Services → clusters: one for each port, one more for each subset, and the two that stand for "nowhere" and
 // "anywhere".
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
-import type { PortProtocol } from "@tulle/config";
+import type { ClientTls, PortProtocol } from "@tulle/config";
 import {
   type Cluster,
   Cluster_DiscoveryType,
@@ -21,8 +21,8 @@ import { type PortTrafficPolicy, portTrafficPolicy } from "../scope/port-traffic
 import type { OutboundCluster } from "./outbound-clusters.ts";
 import { fromAnyAddress } from "./outside-cluster.ts";
 import { reachedOf, translateEndpoints } from "./translate-endpoints.ts";
-import { http2Options, protocolOptions, upstreamProtocol } from "./upstream-protocol.ts";
-import { type ClusterContext, upstreamTls } from "./upstream-tls.ts";
+import { http2Options, protocolOptions, type UpstreamProtocol, upstreamProtocol } from "./upstream-protocol.ts";
+import { type ClusterContext, type UpstreamTls, upstreamTls } from "./upstream-tls.ts";
 import {
   blackHoleCluster,
   connectionClusterName,
@@ -43,12 +43,14 @@ export function translateOutboundCluster(cluster: OutboundCluster, context: Clus
     autoSni = false,
     autoSanValidation = false,
     ...sockets
-  } = upstreamTls({ ...cluster, protocol }, context, policy.tls);
+  } = isByName(cluster, context)
+    ? tlsByName(cluster, protocol, context, policy.tls)
+    : upstreamTls({ ...cluster, protocol }, context, policy.tls);
   return create(ClusterSchema, {
     name,
-    ...discovery(cluster, context.clusterId),
     ...clusterLimits(policy),
     lbPolicy: loadBalancer(policy),
+    ...discovery(cluster, context, policy.tls),
     typedExtensionProtocolOptions: protocolOptions(protocol, {
       names: { autoSni, autoSanValidation },
       common: commonHttpOptions(policy),
@@ -68,7 +70,7 @@ export function translateOutboundCluster(cluster: OutboundCluster, context: Clus
 const dnsRefreshMs = 5_000;
 
 /** How the proxy comes to know the endpoints. Those of ServiceEntries may be on other machines. */
-function discovery(cluster: OutboundCluster, clusterId = ""): ClusterInit {
+function discovery(cluster: OutboundCluster, context: ClusterContext, tls?: ClientTls): ClusterInit {
   const { name, service, port } = cluster;
   const { entry } = service;
   const sent: ClusterInit = {
@@ -76,7 +78,10 @@ function discovery(cluster: OutboundCluster, clusterId = ""): ClusterInit {
     edsClusterConfig: { edsConfig: adsConfigSource(), serviceName: name },
   };
   if (entry === undefined) return sent;
+  const { clusterId = "" } = context;
   const bind = { upstreamBindConfig: fromAnyAddress };
+  if (isByName(cluster, context)) return { ...byNameOfRequest(tls), ...bind };
+  if (entry.resolution === "NONE") return { ...whereClientsWant(context), ...bind };
   if (entry.lookedUp === undefined) return { ...sent, ...bind };
   const endpoints = reachedOf(cluster, entry.lookedUp[port.number] ?? []);
   // Envoy wants exactly one endpoint of LOGICAL_DNS; a subset may have none.
@@ -200,6 +205,49 @@ export function translateBlackHole(): Cluster {
     clusterDiscoveryType: { case: "type", value: Cluster_DiscoveryType.STATIC },
     connectTimeout: durationOfMs(defaultConnectTimeoutMs),
   });
+}
+
+/**
+ * Of entries with the resolution NONE: the address that the client meant. Nobody means one at a gateway but the
+ * gateway's own (Istio: convertResolution).
+ */
+function whereClientsWant({ type }: ClusterContext): ClusterInit {
+  return type === "sidecar"
+    ? originalDestination
+    : { clusterDiscoveryType: { case: "type", value: Cluster_DiscoveryType.STATIC } };
+}
+
+/** An explicit proxy knows no address that was meant, but the name in the request, or that a tunnel is asked for. */
+function isByName({ service }: OutboundCluster, { type, isCaptured = false }: ClusterContext): boolean {
+  return service.entry?.resolution === "NONE" && type === "sidecar" && !isCaptured;
+}
+
+function byNameOfRequest(tls: ClientTls | undefined): ClusterInit {
+  return {
+    clusterDiscoveryType: {
+      case: "clusterType",
+      value: {
+        name: "envoy.clusters.dynamic_forward_proxy",
+        typedConfig: pack(ClusterConfigSchema, {
+          clusterImplementationSpecifier: { case: "dnsCacheConfig", value: passthroughDnsCache() },
+          allowInsecureClusterOptions: tls?.insecureSkipVerify === true,
+        }),
+      },
+    },
+    lbPolicy: Cluster_LbPolicy.CLUSTER_PROVIDED,
+  };
+}
+
+/** There TLS sends the name in the request and asks for it, whatever else is said (Envoy: LogicalHost). */
+function tlsByName(
+  cluster: OutboundCluster,
+  protocol: UpstreamProtocol,
+  context: ClusterContext,
+  { sni: _sent, subjectAltNames: _asked, ...tls }: ClientTls = {},
+): UpstreamTls {
+  const { subjectAltNames: _known, ...entry } = cluster.service.entry!;
+  const service = { ...cluster.service, entry };
+  return upstreamTls({ ...cluster, service, protocol }, context, tls.mode === undefined ? undefined : tls);
 }
 
 /**

@@ -54,7 +54,8 @@ export function translateClusters(section: ClustersSection, clusterId: string): 
   const outbound = outboundClusters(section);
   const passed = type === "router" ? passedClusters(section) : [];
   const fixed = type === "sidecar" ? [translateBlackHole(), passthrough(section)] : [translateBlackHole()];
-  const context = { type, trustDomain, minimumTls, withoutCertificate, clusterId };
+  const isCaptured = section.type === "sidecar" && section.isCaptured === true;
+  const context = { type, trustDomain, minimumTls, withoutCertificate, isCaptured, clusterId };
   const detected = outbound.filter(({ port }) => port.protocol === "auto");
   const clusters = [
     ...outbound.map((cluster) => translateOutboundCluster(cluster, context)),

@@ -35,6 +35,8 @@ export interface ClusterContext {
   readonly minimumTls?: TlsVersion | undefined;
   /** See `Proxy.withoutCertificate`. Endpoints that plain text is not for are left out: `OutboundCluster.reach`. */
   readonly withoutCertificate?: boolean;
+  /** See `SidecarClusters`. */
+  readonly isCaptured?: boolean;
   /** Of the control plane: see `EndpointsSection`. */
   readonly clusterId?: string;
 }
