@@ -158,6 +158,22 @@ const addressFamilyInet6 = 10;
 const ipTransparent = 19;
 const ipv6Transparent = 75;
 const socketMark = 36;
+const bindAddressNoPort = 24;
+
+const word = (value: number): Buffer => Buffer.from(Uint32Array.of(value).buffer);
+
+/**
+ * Lets a listening socket take connections to addresses and ports that are not its own, as the kernel leads them there
+ * (nftables `tproxy`). False where the kernel refuses it: it takes CAP_NET_ADMIN.
+ */
+export function makeTransparent(descriptor: number, isIpv6: boolean): boolean {
+  const [level, option] = isIpv6 ? [ipv6Level, ipv6Transparent] : [ipLevel, ipTransparent];
+  try {
+    return Number(calls().setsockopt(descriptor, level, option, word(1), 4)) === 0;
+  } catch {
+    return false;
+  }
+}
 
 /**
  * A TCP socket at an address that need not be this machine's (ip(7), IP_TRANSPARENT), with a mark on what it sends.
@@ -170,7 +186,6 @@ export function transparentSocket(address: Uint8Array, port: number, mark?: numb
   end.writeUInt16LE(isLong ? addressFamilyInet6 : addressFamilyInet, 0);
   end.writeUInt16BE(port, 2);
   end.set(address, isLong ? 8 : 4);
-  const word = (value: number): Buffer => Buffer.from(Uint32Array.of(value).buffer);
   try {
     const { socket, setsockopt, bind, close } = calls();
     const kind = streamSocket | socketCloseOnExec | socketNonBlocking;
@@ -181,6 +196,8 @@ export function transparentSocket(address: Uint8Array, port: number, mark?: numb
     const isMade =
       (isLong ? set(ipv6Level, ipv6Transparent, 1) : set(ipLevel, ipTransparent, 1)) &&
       (mark === undefined || set(socketLevel, socketMark, mark)) &&
+      // Without a port of its own it gets one when it connects, which others to other hosts may have too.
+      (port !== 0 || set(ipLevel, bindAddressNoPort, 1)) &&
       Number(bind(descriptor, end, end.length)) === 0;
     if (isMade) return descriptor;
     close(descriptor);

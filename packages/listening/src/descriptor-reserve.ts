@@ -2,7 +2,7 @@
 // file. Without it libuv would close clients in silence once there is none left, and requests of those who came before
 // would fail.
 import { readFileSync } from "node:fs";
-import type { Socket } from "node:net";
+import type { Server, Socket } from "node:net";
 import { type Logger, Trouble } from "@tulle/telemetry";
 
 /**
@@ -25,7 +25,7 @@ export function descriptorLimit(): number {
 }
 
 /** Node keeps it beside its documented fields; on systems without one, nothing is refused for it. */
-export function descriptorOf(socket: Socket): number {
+export function descriptorOf(socket: Socket | Server): number {
   return (socket as unknown as { readonly _handle: { readonly fd?: number } | null })._handle?.fd ?? -1;
 }
 

@@ -27,7 +27,7 @@ import { blackHoleCluster, capturedPorts, listenerName, passthroughCluster } fro
 import { outboundConnectionManager } from "./http-connection-manager.ts";
 import { detectionTimeout, type InboundChains } from "./inbound-filter-chains.ts";
 import { inboundTraffic, passthroughTarget, targetOfPort, turnedAwayLogs } from "./inbound-traffic.ts";
-import { httpInspector, originalDst, tlsInspector } from "./listener-filters.ts";
+import { httpInspector, originalDst, originalSrc, tlsInspector } from "./listener-filters.ts";
 import { connectionStats, socketAddress } from "./messages.ts";
 import { statsConfig } from "./stats-config.ts";
 import { tcpProxyFilters } from "./tcp-proxy-filters.ts";
@@ -228,7 +228,11 @@ function virtualInbound(own: CapturedOwn): Listener {
     ...transparent(own),
     trafficDirection: TrafficDirection.INBOUND,
     accessLog: turnedAwayLogs(own, [...inbound, ...otherPorts]),
-    listenerFilters: [originalDst(), ...inspectors(traffic)],
+    listenerFilters: [
+      originalDst(),
+      ...(own.interceptionMode === "TPROXY" ? [originalSrc()] : []),
+      ...inspectors(traffic),
+    ],
     ...detectionTimeout(own.protocolDetectionTimeoutMs),
     filterChains: [
       blackHole("virtualInbound-blackhole", capturedPorts.inbound),

@@ -39,6 +39,7 @@ function aimedAt(ip: string, port = 80): StreamInfo {
     chainMetadata: {},
     ja3Fingerprint: "",
     ja4Fingerprint: "",
+    upstreamSource: undefined,
     roundTripMs: () => undefined,
     directLocalAddress: "127.0.0.1:15001",
     directRemoteAddress: "10.0.0.1:1",

@@ -12,6 +12,7 @@ import type { GrpcMessages } from "./grpc-messages.ts";
 import type { HeaderMap } from "./header-map.ts";
 import type { Protocol, RequestHead, ResponseHead } from "./message.ts";
 import type { CloseType } from "../worker/close-type.ts";
+import type { UpstreamSource } from "./upstream-source.ts";
 import { noStreamBytes, type StreamBytes, sumOfBytes } from "./stream-bytes.ts";
 
 /** Of a connection: what took it. */
@@ -25,6 +26,8 @@ export interface ListenerFacts {
   readonly directLocalAddress: string;
   /** Where the client meant to go, if the kernel has redirected its connection here. */
   readonly originalDestination: Destination | undefined;
+  /** Undefined = hosts are called from an address of this machine. */
+  readonly upstreamSource: UpstreamSource | undefined;
   /** `ip:port` of the peer itself, where a proxy says for whom it speaks. */
   readonly directRemoteAddress: string;
   readonly chainMetadata: Readonly<Record<string, unknown>>;

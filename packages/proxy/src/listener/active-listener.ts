@@ -178,6 +178,7 @@ export class ActiveListener {
       chainName: chain?.name ?? "",
       directLocalAddress: info.directLocalAddress,
       originalDestination: info.originalDestination(),
+      upstreamSource: info.upstreamSource,
       directRemoteAddress: info.directRemoteAddress,
       chainMetadata: chain?.metadata ?? {},
       ja3Fingerprint: info.ja3Fingerprint,

@@ -7,15 +7,14 @@ import type {
 import type { ConnectionInfo } from "./connection-info.ts";
 import type { ListenerFilter } from "../filters/listener/listener-filter.ts";
 import { listenerFilterOfType } from "../filters/listener/table.ts";
-import type { CompileScope } from "../fields/compile-scope.ts";
+import type { ListenerBuild } from "./listener-build.ts";
 import type { Place, Problems } from "../fields/problems.ts";
 import { unwrapTypedConfig } from "../fields/typed-config.ts";
 
 export function compileListenerFilters(
   messages: readonly ListenerFilterMessage[],
-  scope: CompileScope,
+  { scope, isTransparent, problems }: Pick<ListenerBuild, "scope" | "isTransparent" | "problems">,
   place: Place,
-  problems: Problems,
 ): readonly ListenerFilter[] {
   const filters: ListenerFilter[] = [];
   for (const [index, message] of messages.entries()) {
@@ -27,7 +26,8 @@ export function compileListenerFilters(
       problems.error(at, `Didn't find a registered implementation for '${message.name}' with type URL: '${type}'`);
       continue;
     }
-    const build = { name: message.name, metrics: scope.metrics, place: at.field("typed_config"), problems };
+    const { metrics } = scope;
+    const build = { name: message.name, metrics, isTransparent, place: at.field("typed_config"), problems };
     const filter = registration.compile(config, build);
     if (filter === undefined) continue;
     const disabled = message.filterDisabled;

@@ -53,10 +53,15 @@ function buildListener(
   const metadata = message.metadata?.filterMetadata ?? {};
   const scope = { ...shared, redactedNames: redactedNamesOf(metadata) };
   checkFields(listenerMessage, message, place, problems);
+  const isTransparent = message.transparent === true;
+  const addressAt = (address: Address | undefined, at: Place): ListenAddress | undefined => {
+    const compiledAddress = compileAddress(address, at, problems);
+    return compiledAddress && (isTransparent ? { ...compiledAddress, isTransparent } : compiledAddress);
+  };
   const addresses = [
-    compileAddress(message.address, place.field("address"), problems),
-    ...message.additionalAddresses.map((additional, index) =>
-      compileAddress(additional.address, place.field("additional_addresses", index), problems),
+    addressAt(message.address, place.field("address")),
+    ...message.additionalAddresses.map(({ address }, index) =>
+      addressAt(address, place.field("additional_addresses", index)),
     ),
   ];
   const accessLogs = message.accessLog.map((log, index) =>
@@ -67,6 +72,7 @@ function buildListener(
     scope,
     problems,
     options,
+    isTransparent,
     isInbound: message.trafficDirection === TrafficDirection.INBOUND,
     isOutbound: message.trafficDirection === TrafficDirection.OUTBOUND,
     statName,
@@ -78,7 +84,7 @@ function buildListener(
   if (chains === undefined) return undefined;
   const { filterChains, findChain } = chains;
   const name = message.name === "" ? addresses.map((address) => `${address?.ip}_${address?.port}`)[0]! : message.name;
-  const listenerFilters = compileListenerFilters(message.listenerFilters, scope, place, problems);
+  const listenerFilters = compileListenerFilters(message.listenerFilters, build, place);
   const usesOriginalDst = message.useOriginalDst === true;
   const listener: Listener = {
     name,
@@ -90,7 +96,7 @@ function buildListener(
       ...listenerFilters,
       ...(needsProtocols(filterChains, listenerFilters) ? [protocolReader] : []),
       // As in Envoy the last, whether the list has one or not.
-      ...(usesOriginalDst ? [originalDstFilter()] : []),
+      ...(usesOriginalDst ? [originalDstFilter(isTransparent)] : []),
     ],
     listenerFiltersTimeoutMs: durationMs(message.listenerFiltersTimeout, defaultListenerFiltersTimeoutMs),
     continuesAfterListenerFiltersTimeout: message.continueOnListenerFiltersTimeout,

@@ -8,6 +8,7 @@ import { ipPortText } from "../http/ip-port-text.ts";
 import type { ListenerFacts } from "../http/stream-info.ts";
 import type { StreamInfo } from "../http/stream-info.ts";
 import type { Protocol } from "../http/message.ts";
+import type { UpstreamSource } from "../http/upstream-source.ts";
 import type { TlsInfo } from "../tls/tls-info.ts";
 import type { CloseType } from "../worker/close-type.ts";
 import { RoundTrip } from "./round-trip.ts";
@@ -54,6 +55,8 @@ export class ConnectionInfo {
   protocol: Protocol | undefined = undefined;
   /** Undefined = the connection is plain. */
   tls: TlsInfo | undefined = undefined;
+  /** Undefined = hosts are called from an address of this machine. */
+  upstreamSource: UpstreamSource | undefined = undefined;
   /** Known once a filter chain has been looked for. */
   listener: ListenerFacts | undefined = undefined;
   /** Until somebody speaks; undefined = nobody asks. */

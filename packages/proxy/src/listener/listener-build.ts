@@ -35,6 +35,8 @@ export interface ListenerBuild {
   readonly scope: CompileScope;
   readonly problems: Problems;
   readonly options: ListenerOptions;
+  /** Connections come with the addresses that they were aimed at (Listener.transparent). */
+  readonly isTransparent: boolean;
   /** traffic_direction is INBOUND. */
   readonly isInbound: boolean;
   /** It is OUTBOUND. */

@@ -10,7 +10,7 @@ const listenerFields: FieldRows = {
   "envoy.config.listener.v3.Listener": {
     used: `metadata name address additional_addresses stat_prefix filter_chains default_filter_chain
       per_connection_buffer_limit_bytes listener_filters listener_filters_timeout continue_on_listener_filters_timeout
-      bind_to_port deprecated_v1 access_log use_original_dst traffic_direction`,
+      bind_to_port transparent deprecated_v1 access_log use_original_dst traffic_direction`,
     harmless: {
       drain_type: "drains on removal and on change either way",
       connection_balance_config: "one accepting thread",

@@ -2,6 +2,7 @@
 // that matches, and drains what leaves the configuration (Envoy: ListenerManager, ConnectionHandler).
 import net, { isIPv6 } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
+import { makeTransparent } from "@tulle/capture";
 import { acceptBacklog, descriptorLimit, descriptorOf, DescriptorReserve } from "@tulle/listening";
 import { Trouble } from "@tulle/telemetry";
 import type { DataPath } from "../worker/data-path.ts";
@@ -193,6 +194,11 @@ export class ListenerHost {
     return new Promise((resolve) => {
       server.once("error", resolve);
       server.once("listening", () => {
+        if (address.isTransparent === true && !makeTransparent(descriptorOf(server), isIPv6(address.ip))) {
+          server.close();
+          resolve(new Error("a transparent socket takes CAP_NET_ADMIN"));
+          return;
+        }
         server.on("error", (error) => this.#acceptTrouble.begin("accept failed", { reason: error.message }));
         resolve({ server, configured: address, own: fd === undefined });
       });

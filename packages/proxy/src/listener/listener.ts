@@ -10,6 +10,8 @@ export interface ListenAddress {
   readonly port: number;
   /** SocketAddress.ipv4_compat: `::` takes IPv4 connections too, which it else leaves to others. */
   readonly takesIpv4?: boolean;
+  /** Listener.transparent: also takes what the kernel leads there for other addresses, unchanged (TPROXY). */
+  readonly isTransparent?: boolean;
 }
 
 export interface Listener {

@@ -2,7 +2,7 @@
 import type { ListenAddress, Listener } from "../listener/listener.ts";
 
 export function sameAddress(a: ListenAddress, b: ListenAddress): boolean {
-  return a.ip === b.ip && a.port === b.port && a.takesIpv4 === b.takesIpv4;
+  return a.ip === b.ip && a.port === b.port && a.takesIpv4 === b.takesIpv4 && a.isTransparent === b.isTransparent;
 }
 
 /** Whether sockets of the one can serve the other. */

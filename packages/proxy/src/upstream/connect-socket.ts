@@ -3,6 +3,8 @@ import net from "node:net";
 import type { Cluster, Host, TcpKeepAlive } from "../cluster/cluster.ts";
 import type { DataPath } from "../worker/data-path.ts";
 import { tlsErrorText } from "../tls/transport-failure.ts";
+import type { UpstreamSource } from "../http/upstream-source.ts";
+import { connectFrom, refusedSocket, sourceRefused } from "./connect-from.ts";
 import { connectTls, type TlsConnectOptions } from "./connect-tls.ts";
 import { otherUsersHost } from "../own-user/own-user-hosts.ts";
 
@@ -11,7 +13,7 @@ const anyBytes: TlsConnectOptions = { serverName: undefined, verifiesServerName:
 
 /**
  * `onRead` gets a view on the worker's read buffer that is valid during the call. The socket may be written to from
- * `readyEventOf` on.
+ * `readyEventOf` on. `source`: in the place of an address of this machine.
  */
 export function connectSocket(
   host: Host,
@@ -20,17 +22,15 @@ export function connectSocket(
   onRead: (chunk: Buffer) => void,
   tlsOptions: TlsConnectOptions = anyBytes,
   transport = cluster.transportOf?.(host),
+  source?: UpstreamSource,
 ): net.Socket {
   const { address } = host;
   const target =
     address.type === "pipe"
       ? { path: address.path }
       : { host: address.ip, port: address.port, localAddress: sourceFor(address.ip, cluster.sourceAddresses) };
-  const options = {
-    ...target,
-    noDelay: true,
-    allowHalfOpen: true,
-    highWaterMark: cluster.perConnectionBufferLimitBytes,
+  const settings = { noDelay: true, allowHalfOpen: true, highWaterMark: cluster.perConnectionBufferLimitBytes };
+  const reading = {
     onread: {
       buffer: dataPath.readBuffer,
       callback: (bytes: number): boolean => {
@@ -39,8 +39,20 @@ export function connectSocket(
       },
     },
   };
-  const isTls = transport?.kind === "tls";
-  const socket = isTls ? connectTls(host, transport, tlsOptions, options) : net.connect(options as net.NetConnectOpts);
+  const tlsTransport = transport?.kind === "tls" ? transport : undefined;
+  let socket: net.Socket;
+  if (source === undefined || address.type === "pipe") {
+    const options = { ...target, ...settings, ...reading } as net.NetConnectOpts;
+    socket = tlsTransport === undefined ? net.connect(options) : connectTls(host, tlsTransport, tlsOptions, options);
+  } else if (tlsTransport === undefined) {
+    socket = connectFrom(source, address, { ...settings, ...reading }) ?? refusedSocket();
+  } else {
+    // Node reads into nobody's buffer where TLS lies over another socket.
+    const under = connectFrom(source, address, settings);
+    const over = { ...settings, socket: under } as unknown as net.NetConnectOpts;
+    socket = under === undefined ? refusedSocket() : connectTls(host, tlsTransport, tlsOptions, over);
+    socket.on("data", onRead);
+  }
   if (address.type === "ip") dataPath.ownUserHosts?.watch(socket, address);
   if (cluster.tcpKeepAlive !== undefined && address.type === "ip") keepAlive(socket, cluster.tcpKeepAlive);
   return socket;
@@ -75,6 +87,8 @@ const errorTexts: Readonly<Record<string, string>> = {
   [otherUsersHost]: "Host_of_another_user",
 };
 
+const localCodes: ReadonlySet<string> = new Set(["EMFILE", "ENFILE", sourceRefused]);
+
 /**
  * Why there is no connection: it began at the host, or already here (Envoy tells a socket that could not be made
  * apart).
@@ -82,9 +96,7 @@ const errorTexts: Readonly<Record<string, string>> = {
 export function connectFailure(
   error: NodeJS.ErrnoException | undefined,
 ): "local_connection_failure" | "remote_connection_failure" {
-  return error?.code === "EMFILE" || error?.code === "ENFILE"
-    ? "local_connection_failure"
-    : "remote_connection_failure";
+  return localCodes.has(error?.code ?? "") ? "local_connection_failure" : "remote_connection_failure";
 }
 
 /**

@@ -4,6 +4,7 @@ import { countPendingRequest } from "./cluster-load.ts";
 import { streamsOfUnknownHost } from "../codec/http2/http2-client-connection.ts";
 import type { RequestSender, ResponseReceiver, StreamResetReason } from "../codec/stream-codec.ts";
 import type { Cluster, Host, UpstreamProtocol } from "../cluster/cluster.ts";
+import type { UpstreamSource } from "../http/upstream-source.ts";
 import type { DataPath } from "../worker/data-path.ts";
 import { rawTransport, type UpstreamTransport } from "../tls/upstream-tls.ts";
 import { PooledConnection, type UpstreamConnection } from "./pooled-connection.ts";
@@ -16,13 +17,15 @@ export interface PoolWaiter extends ResponseReceiver {
   onConnectionFailure(reason: StreamResetReason, detail: string): void;
 }
 
-/** Connections that any request of the pool may use: to one host, with one transport, for one server name. */
+/** Connections that any request of the pool may use: to one host, with one transport, server name and source. */
 export class HostPool {
   readonly host: Host;
   readonly protocol: UpstreamProtocol;
   readonly transport: UpstreamTransport;
   /** Of requests (auto_sni); undefined = what the transport says. */
   readonly serverName: string | undefined;
+  /** Where its connections come from; undefined = an address of this machine. */
+  readonly source: UpstreamSource | undefined;
   readonly #dataPath: DataPath;
   /** With capacity; the one that was used last stands last. */
   readonly #ready: PooledConnection[] = [];
@@ -38,12 +41,14 @@ export class HostPool {
     protocol: UpstreamProtocol,
     transport: UpstreamTransport,
     serverName: string | undefined,
+    source: UpstreamSource | undefined,
   ) {
     this.host = host;
     this.protocol = protocol;
     this.streamsPerConnection = protocol === "HTTP/2" ? streamsOfUnknownHost : 1;
     this.transport = transport;
     this.serverName = serverName;
+    this.source = source;
     this.#dataPath = dataPath;
   }
 
@@ -210,18 +215,24 @@ class PoolsOfHost {
   }
 
   /** The pool of that kind; pools of a transport that the host no longer has drain, and empty ones are forgotten. */
-  use(cluster: Cluster, protocol: UpstreamProtocol, serverName: string | undefined, dataPath: DataPath): HostPool {
+  use(
+    cluster: Cluster,
+    protocol: UpstreamProtocol,
+    serverName: string | undefined,
+    source: UpstreamSource | undefined,
+    dataPath: DataPath,
+  ): HostPool {
     const { host } = this.last;
     const transport = cluster.transportOf?.(host) ?? rawTransport;
     let found: HostPool | undefined;
     for (const pool of this.#pools) {
       if (pool.transport !== transport) pool.drain();
-      else if (pool.protocol === protocol && pool.serverName === serverName) found = pool;
+      else if (isPoolFor(pool, protocol, serverName, source)) found = pool;
       if (pool !== found && pool.isEmpty) this.#pools.delete(pool);
     }
     if (found === undefined) {
       this.#makeRoom(cluster);
-      found = new HostPool(host, dataPath, protocol, transport, serverName);
+      found = new HostPool(host, dataPath, protocol, transport, serverName, source);
     }
     this.#pools.add(found);
     this.last = found;
@@ -230,13 +241,22 @@ class PoolsOfHost {
   }
 
   /**
-   * A pool without any connection may always make one, and server names come from requests: each would leave one
-   * behind.
+   * A pool without any connection may always make one, and server names come from requests, sources from clients: each
+   * would leave one behind.
    */
   #makeRoom({ load, circuitBreakers }: Cluster): void {
     if (load.connections < circuitBreakers.maxConnections) return;
     for (const pool of this.#pools) if (pool.closeIdleConnection()) return;
   }
+}
+
+function isPoolFor(
+  pool: HostPool,
+  protocol: UpstreamProtocol,
+  serverName: string | undefined,
+  source: UpstreamSource | undefined,
+): boolean {
+  return pool.protocol === protocol && pool.serverName === serverName && pool.source?.key === source?.key;
 }
 
 /** The pool of a host for such requests; made when the first of them comes. */
@@ -246,16 +266,18 @@ export function hostPool(
   dataPath: DataPath,
   protocol: UpstreamProtocol = "HTTP/1.1",
   serverName?: string,
+  source?: UpstreamSource,
 ): HostPool {
   const pools = host.pool;
   if (!(pools instanceof PoolsOfHost)) {
-    const pool = new HostPool(host, dataPath, protocol, cluster.transportOf?.(host) ?? rawTransport, serverName);
+    const transport = cluster.transportOf?.(host) ?? rawTransport;
+    const pool = new HostPool(host, dataPath, protocol, transport, serverName, source);
     host.pool = new PoolsOfHost(pool);
     return pool;
   }
   const { last } = pools;
-  if (pools.metadata === host.metadata && last.protocol === protocol && last.serverName === serverName) return last;
-  return pools.use(cluster, protocol, serverName, dataPath);
+  if (pools.metadata === host.metadata && isPoolFor(last, protocol, serverName, source)) return last;
+  return pools.use(cluster, protocol, serverName, source, dataPath);
 }
 
 /**

@@ -90,6 +90,7 @@ export class PooledConnection implements ClientCodecOwner, UpstreamConnection {
         defaultProtocols: pool.protocol === "HTTP/2" ? http2Protocols : http1Protocols,
       },
       pool.transport,
+      pool.source,
     );
     this.#codec = openClientCodec(
       pool.protocol,

@@ -6,6 +6,7 @@ import { SocketOutput } from "../worker/socket-output.ts";
 import type { StreamResetReason } from "../codec/stream-codec.ts";
 import type { Cluster, Host } from "../cluster/cluster.ts";
 import { ipPortText } from "../http/ip-port-text.ts";
+import type { UpstreamSource } from "../http/upstream-source.ts";
 import { nextConnectionId } from "../worker/connection-id.ts";
 import type { DataPath } from "../worker/data-path.ts";
 import { CallbackTimer } from "../worker/timer-wheel.ts";
@@ -49,7 +50,13 @@ export class TcpConnection {
   #isEndedByHost = false;
   #error: NodeJS.ErrnoException | undefined = undefined;
 
-  constructor(host: Host, cluster: Cluster, owner: TcpConnectionOwner, dataPath: DataPath) {
+  constructor(
+    host: Host,
+    cluster: Cluster,
+    owner: TcpConnectionOwner,
+    dataPath: DataPath,
+    source: UpstreamSource | undefined,
+  ) {
     this.#host = host;
     this.#cluster = cluster;
     this.#owner = owner;
@@ -59,7 +66,7 @@ export class TcpConnection {
     countConnection(cluster, 1);
     host.stats.connectionsTotal += 1;
     host.stats.connectionsActive += 1;
-    const socket = connectSocket(host, cluster, dataPath, (chunk) => this.#onData(chunk));
+    const socket = connectSocket(host, cluster, dataPath, (chunk) => this.#onData(chunk), undefined, undefined, source);
     this.#socket = socket;
     this.#output = new SocketOutput(socket, dataPath, cluster.perConnectionBufferLimitBytes, () =>
       this.#tell(() => owner.onDrained()),

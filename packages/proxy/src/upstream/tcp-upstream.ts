@@ -6,6 +6,7 @@ import type { DataPath } from "../worker/data-path.ts";
 import type { UpstreamTlsInfo } from "../tls/tls-info.ts";
 import { HeaderMap } from "../http/header-map.ts";
 import type { RequestHead } from "../http/message.ts";
+import type { UpstreamSource } from "../http/upstream-source.ts";
 import type { StreamBytes } from "../http/stream-bytes.ts";
 import type { PoolWaiter } from "./host-pool.ts";
 import type { UpstreamConnection } from "./pooled-connection.ts";
@@ -17,9 +18,15 @@ export class TcpUpstream implements RequestSender, StreamBytes, UpstreamConnecti
   readonly #connection: TcpConnection;
   readonly #waiter: PoolWaiter;
 
-  constructor(host: Host, cluster: Cluster, waiter: PoolWaiter, dataPath: DataPath) {
+  constructor(
+    host: Host,
+    cluster: Cluster,
+    waiter: PoolWaiter,
+    dataPath: DataPath,
+    source: UpstreamSource | undefined,
+  ) {
     this.#waiter = waiter;
-    this.#connection = new TcpConnection(host, cluster, this, dataPath);
+    this.#connection = new TcpConnection(host, cluster, this, dataPath, source);
   }
 
   readonly protocol = undefined;

@@ -3,6 +3,7 @@
 import { countRequest } from "./cluster-load.ts";
 import type { Cluster, Host, UpstreamProtocol } from "../cluster/cluster.ts";
 import type { RequestSender, StreamResetReason } from "../codec/stream-codec.ts";
+import type { UpstreamSource } from "../http/upstream-source.ts";
 import type { DataPath } from "../worker/data-path.ts";
 import { CallbackTimer, tickMs, TimerEntry } from "../worker/timer-wheel.ts";
 import { grpcStatuses, httpStatusOfGrpc } from "../http/grpc-status.ts";
@@ -77,10 +78,10 @@ export class UpstreamAttempt extends TimerEntry implements PoolWaiter {
   }
 
   /** Asks for a connection; `tunnel` for one of bytes, behind a CONNECT that ends here. */
-  start(tunnel: boolean, authority: string, protocol: UpstreamProtocol): void {
+  start(tunnel: boolean, authority: string, protocol: UpstreamProtocol, source?: UpstreamSource): void {
     const { stats, load, circuitBreakers } = this.#cluster;
     if (tunnel) {
-      this.#tcp = new TcpUpstream(this.host, this.#cluster, this, this.#dataPath);
+      this.#tcp = new TcpUpstream(this.host, this.#cluster, this, this.#dataPath, source);
       return;
     }
     if (load.requests >= circuitBreakers.maxRequests) {
@@ -89,7 +90,7 @@ export class UpstreamAttempt extends TimerEntry implements PoolWaiter {
       return;
     }
     const serverName = this.#cluster.autoServerName === undefined ? undefined : serverNameOf(authority);
-    this.#pool = hostPool(this.host, this.#cluster, this.#dataPath, protocol, serverName);
+    this.#pool = hostPool(this.host, this.#cluster, this.#dataPath, protocol, serverName, source);
     this.#pool.acquire(this.#cluster, this);
   }
 

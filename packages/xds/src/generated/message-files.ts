@@ -453,6 +453,9 @@ export const messageFiles: Readonly<Record<string, readonly string[]>> = {
   "envoy/extensions/filters/listener/original_dst/v3/original_dst_pb": [
     "OriginalDst"
   ],
+  "envoy/extensions/filters/listener/original_src/v3/original_src_pb": [
+    "OriginalSrc"
+  ],
   "envoy/extensions/filters/listener/proxy_protocol/v3/proxy_protocol_pb": [
     "ProxyProtocol"
   ],

@@ -32,6 +32,8 @@ export type Inspector = (data: Buffer) => InspectionStatus;
 export interface ListenerFilterBuild {
   readonly name: string;
   readonly metrics: MetricRegistry;
+  /** The listener takes connections to other addresses than its own, whose sockets have those. */
+  readonly isTransparent: boolean;
   readonly place: Place;
   readonly problems: Problems;
 }

@@ -4,6 +4,7 @@ import { typeUrlPrefix } from "../../fields/typed-config.ts";
 import { httpInspectorRegistration } from "./http-inspector/http-inspector.ts";
 import type { ListenerFilterRegistration } from "./listener-filter.ts";
 import { originalDstRegistration } from "./original-dst/original-dst.ts";
+import { originalSrcRegistration } from "./original-src/original-src.ts";
 import { proxyProtocolRegistration } from "./proxy-protocol/proxy-protocol.ts";
 import { tlsInspectorRegistration } from "./tls-inspector/tls-inspector.ts";
 
@@ -12,6 +13,7 @@ export const listenerFilters: readonly ListenerFilterRegistration[] = [
   tlsInspectorRegistration,
   httpInspectorRegistration,
   originalDstRegistration,
+  originalSrcRegistration,
 ];
 
 const byType = new Map(listenerFilters.flatMap((filter) => filter.types.map((type) => [typeUrlPrefix + type, filter])));

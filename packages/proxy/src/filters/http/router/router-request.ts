@@ -147,13 +147,13 @@ export class RouterRequest extends TimerEntry implements LoadBalancerContext {
     const elapsedMs = this.#requestEndedMs > 0 ? stream.dataPath.turn.nowMs - this.#requestEndedMs : 0;
     tellTimeout(request.headers, this.#timeouts, elapsedMs, this.#config.suppressEnvoyHeaders);
     stream.beginTry();
-    const attempt = new UpstreamAttempt(this, this.#cluster!, host, stream.dataPath);
-    this.#attempt = attempt;
-    attempt.start(this.#isTunnel, request.authority, protocolFor(this.#cluster!, request.protocol));
+    this.#attempt = new UpstreamAttempt(this, this.#cluster!, host, stream.dataPath);
+    const protocol = protocolFor(this.#cluster!, request.protocol);
+    this.#attempt.start(this.#isTunnel, request.authority, protocol, info.listener?.upstreamSource);
     const { routerLog } = stream.dataPath;
+    if (!routerLog.debugEnabled) return;
     const cluster = this.#cluster!.name;
-    if (routerLog.debugEnabled)
-      routerLog.debug("upstream request", { cluster, host: host.addressText, attempt: this.#attemptCount });
+    routerLog.debug("upstream request", { cluster, host: host.addressText, attempt: this.#attemptCount });
   }
 
   onRequestData(chunk: Buffer, endStream: boolean): void {

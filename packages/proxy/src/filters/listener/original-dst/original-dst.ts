@@ -13,13 +13,23 @@ export const originalDstRegistration: ListenerFilterRegistration = {
   types: [OriginalDstSchema.typeName],
   compile(config, build) {
     const message = decodeTypedConfig(originalDstMessage, config, build.place, build.problems);
-    return message && originalDstFilter(build.name);
+    return message && originalDstFilter(build.isTransparent, build.name);
   },
 };
 
 /** Also of a listener with `use_original_dst`, which need not name it. */
-export function originalDstFilter(name = "envoy.filters.listener.original_dst"): ListenerFilter {
-  return { name, isSkipped: () => false, onAccept: restoreDestination, inspector: undefined };
+export function originalDstFilter(
+  isTransparent: boolean,
+  name = "envoy.filters.listener.original_dst",
+): ListenerFilter {
+  const onAccept = isTransparent ? restoreOwnOrDestination : restoreDestination;
+  return { name, isSkipped: () => false, onAccept, inspector: undefined };
+}
+
+/** What came to a transparent socket without being redirected has its destination for its own address. */
+function restoreOwnOrDestination(connection: ConnectionInfo, descriptor: number): void {
+  restoreDestination(connection, descriptor);
+  if (!connection.isDestinationRestored) connection.restoreDestination(connection.localIp, connection.localPort);
 }
 
 /** A client that has dialled this socket itself gets its own local address for an answer: nothing is restored. */

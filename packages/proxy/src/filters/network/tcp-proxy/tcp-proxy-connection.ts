@@ -124,7 +124,7 @@ export class TcpProxyConnection implements DownstreamConnection, TcpConnectionOw
     this.#info.attemptCount += 1;
     this.#info.upstreamHost = host;
     cluster.stats.upstreamRequestsPendingTotal.increment();
-    this.#upstream = new TcpConnection(host, cluster, this, dataPath);
+    this.#upstream = new TcpConnection(host, cluster, this, dataPath, info.upstreamSource);
     dataPath.upstreamLog.debug("connecting", {
       connection: info.id,
       cluster: cluster.name,
