@@ -505,7 +505,7 @@ async function gaugeOf(side: Side, index: number, name: string): Promise<number 
     const options = {
       host: "127.0.0.1",
       port: side.adminPort,
-      path: "/stats?type=Gauges",
+      path: `/stats?type=Gauges&filter=${encodeURIComponent(`^cluster\\.s${index}\\.${name}$`)}`,
       headers: { host: "127.0.0.1" },
     };
     http
