@@ -36,7 +36,7 @@ export function expectedOf(row: FailureRow, isEnvoy: boolean, version: HttpVersi
 }
 
 /** Of rows that ask for an upgrade. */
-export const upgrade = "over HTTP/2 it is asked for by CONNECT (tests/parity/websocket-gateway.test.ts)";
+export const upgrade = "over HTTP/2 it is asked for by CONNECT (tests/parity/websocket-gateway.long.test.ts)";
 
 export const close = "Connection: close\r\n";
 export const get = (path: string, fields = close): string => `GET ${path} HTTP/1.1\r\nHost: a\r\n${fields}\r\n`;
