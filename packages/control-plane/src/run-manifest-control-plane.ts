@@ -5,6 +5,7 @@ import { analyze, type Store } from "@tulle/config";
 import { Logging } from "@tulle/telemetry";
 import { type ControlPlaneOptions, type RunningControlPlane, runControlPlane } from "./run-control-plane.ts";
 import { StateFolder } from "./state/state-folder.ts";
+import type { ClusterRange } from "./stores/cluster-addresses.ts";
 import { LayeredStore } from "./stores/layered-store.ts";
 
 export interface ManifestControlPlaneOptions extends Omit<ControlPlaneOptions, "store" | "state"> {
@@ -16,6 +17,10 @@ export interface ManifestControlPlaneOptions extends Omit<ControlPlaneOptions, "
   readonly fresh?: boolean;
   /** Whoever runs the pods; see `LayeredStoreOptions.runtimeOwner`. */
   readonly runtimeOwner?: string;
+  /** Services that name no address get one of these; none get one when missing. */
+  readonly clusterRange?: ClusterRange;
+  /** How pods reach each other; it decides on what the analysis looks at. */
+  readonly networkMode?: "loopback" | "namespaces";
 }
 
 export interface RunningManifestControlPlane extends RunningControlPlane {
@@ -26,7 +31,8 @@ export interface RunningManifestControlPlane extends RunningControlPlane {
 export async function runManifestControlPlane(
   options: ManifestControlPlaneOptions,
 ): Promise<RunningManifestControlPlane> {
-  const { directory, stateDirectory, fresh = false, runtimeOwner = "" } = options;
+  const { directory, stateDirectory, fresh = false, runtimeOwner = "", clusterRange } = options;
+  const { networkMode = "loopback" } = options;
   const { clock = systemClock, logging = new Logging() } = options;
   const log = logging.logger("control-plane");
   const hasAuthority = options.xdsTlsAddress !== undefined;
@@ -37,7 +43,8 @@ export async function runManifestControlPlane(
     stateDirectory,
     fresh,
     runtimeOwner,
-    analyze: (resources, { drafts }) => analyze(resources, { drafts, networkMode: "loopback", hasAuthority }),
+    clusterRange,
+    analyze: (resources, { drafts }) => analyze(resources, { drafts, networkMode, hasAuthority }),
     clock,
     log,
   });

@@ -2,7 +2,7 @@
 // elsewhere.
 import path from "node:path";
 import { InvalidArgumentError, Option, type Command } from "commander";
-import { runManifestControlPlane } from "@tulle/control-plane";
+import { type ClusterRange, parseClusterRange, runManifestControlPlane } from "@tulle/control-plane";
 import { isLogLevel, Logging, logLevels, type LogLevel } from "@tulle/telemetry";
 import { holderText } from "@tulle/local/port-holder";
 import { CommandFailure } from "../command/command-failure.ts";
@@ -24,6 +24,8 @@ interface Options {
   readonly fresh?: boolean;
   readonly clusterId: string;
   readonly owner?: string;
+  readonly serviceClusterIpRange?: ClusterRange;
+  readonly networkMode?: "loopback" | "namespaces";
   readonly logLevel: LogLevel;
 }
 
@@ -68,6 +70,17 @@ export function register(command: Command, context: CommandContext): void {
       "--owner <id>",
       "who runs the pods: those of another owner are forgotten, and --fresh holds once for an owner",
     )
+    .addOption(
+      new Option(
+        "--service-cluster-ip-range <range>",
+        "IPv4 range, such as 10.96.0.0/16, of which Services that name no address get one (default: they get none)",
+      ).argParser(clusterRange),
+    )
+    .addOption(
+      new Option("--network-mode <mode>", "how pods reach each other, which decides on some findings")
+        .choices(["loopback", "namespaces"])
+        .default("loopback"),
+    )
     .option("--log-level <level>", logLevels.join(", "), logLevel, "info");
   addExamples(command, [
     ["tulle control-plane --manifests samples/shop", "serve a folder to proxies that are started elsewhere"],
@@ -91,6 +104,8 @@ export function register(command: Command, context: CommandContext): void {
       fresh: options.fresh ?? false,
       clusterId: options.clusterId,
       runtimeOwner: options.owner ?? "",
+      ...(options.serviceClusterIpRange === undefined ? {} : { clusterRange: options.serviceClusterIpRange }),
+      networkMode: options.networkMode ?? "loopback",
       version: tulleVersion(),
       environment: context.env,
       logging: new Logging({ level: options.logLevel }),
@@ -121,6 +136,12 @@ function address(text: string): Address {
   const port = Number(match?.groups?.["port"]);
   if (host === undefined || port > 65_535) throw new InvalidArgumentError("It must be <host>:<port>.");
   return { host, port };
+}
+
+function clusterRange(text: string): ClusterRange {
+  const range = parseClusterRange(text);
+  if (range === undefined) throw new InvalidArgumentError("It must be an IPv4 range of 12 to 24 bits: 10.96.0.0/16.");
+  return range;
 }
 
 function logLevel(text: string): LogLevel {

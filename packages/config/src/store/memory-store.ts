@@ -22,6 +22,8 @@ export interface MemoryStoreOptions {
   /** Analysis that `findings` runs over all resources; none when missing. */
   readonly analyze?: (resources: readonly MeshResource[], options: Drafts) => readonly Finding[];
   readonly historyChanges?: number;
+  /** What the store adds to a resource, as an API server does to one that does not say everything. */
+  readonly complete?: (resource: MeshResource, previous: MeshResource | undefined) => MeshResource;
   /**
    * The version before the first change. The default is the time in microseconds, so that a version from before a
    * restart is older than everything here, and its holder is told to list anew instead of missing changes.
@@ -32,6 +34,7 @@ export interface MemoryStoreOptions {
 export class MemoryStore implements Store {
   readonly #analyze: (resources: readonly MeshResource[], options: Drafts) => readonly Finding[];
   readonly #historyChanges: number;
+  readonly #complete: NonNullable<MemoryStoreOptions["complete"]>;
   /** Insertion order is the order in which objects were first seen. */
   readonly #resources = new Map<string, MeshResource>();
   readonly #byKind = new Map<Kind, Map<string, MeshResource>>();
@@ -49,6 +52,7 @@ export class MemoryStore implements Store {
   constructor(options: MemoryStoreOptions = {}) {
     this.#analyze = options.analyze ?? (() => []);
     this.#historyChanges = options.historyChanges ?? defaultHistoryChanges;
+    this.#complete = options.complete ?? ((resource) => resource);
     this.#resourceVersion = options.initialResourceVersion ?? Date.now() * 1000;
     this.#historyStart = this.#resourceVersion;
   }
@@ -138,17 +142,18 @@ export class MemoryStore implements Store {
     return this.findings().filter((finding) => finding.resource !== undefined && keyText(finding.resource) === text);
   }
 
-  #put(resource: MeshResource, by: string | undefined): Pick<ApplyResult, "outcome" | "resource"> {
-    const text = keyText(keyOf(resource));
+  #put(given: MeshResource, by: string | undefined): Pick<ApplyResult, "outcome" | "resource"> {
+    const text = keyText(keyOf(given));
     const previous = this.#resources.get(text);
+    const resource = this.#complete(given, previous);
     if (previous !== undefined && sameContent(previous, resource)) {
       // The text may have moved in its file all the same.
-      const places = placesOf(resource);
+      const places = placesOf(given);
       if (places !== undefined) attachPlaces(previous, places);
       return { outcome: "unchanged", resource: previous };
     }
     const metadata = { ...resource.metadata, resourceVersion: String(this.#resourceVersion + 1) };
-    const stored: MeshResource = attachPlaces({ ...resource, metadata }, placesOf(resource));
+    const stored: MeshResource = attachPlaces({ ...resource, metadata }, placesOf(given));
     this.#resources.set(text, stored);
     const ofKind = this.#byKind.get(stored.kind) ?? new Map<string, MeshResource>();
     ofKind.set(text, stored);

@@ -15,6 +15,7 @@ import {
   keyOf,
   keyText,
   MemoryStore,
+  type MemoryStoreOptions,
   type MeshResource,
   placeOf,
   type ResourceKey,
@@ -27,6 +28,7 @@ import {
   type Unwatch,
 } from "@tulle/config";
 import { type Logger, Trouble } from "@tulle/telemetry";
+import { type ClusterRange, withClusterAddresses } from "./cluster-addresses.ts";
 import { type ManifestContent, ManifestFolder } from "./manifest-folder.ts";
 import { Overlay } from "./overlay.ts";
 
@@ -41,6 +43,8 @@ export interface LayeredStoreOptions {
   readonly fresh: boolean;
   /** Who runs the pods; empty when nobody says. Those of another owner are forgotten: their processes are gone. */
   readonly runtimeOwner: string;
+  /** Services that name no address get one of these. */
+  readonly clusterRange?: ClusterRange | undefined;
   readonly analyze: (resources: readonly MeshResource[], options: Pick<Loaded, "drafts">) => readonly Finding[];
   readonly clock: Clock;
   readonly log: Logger;
@@ -61,7 +65,12 @@ export class LayeredStore implements Store {
   private constructor(options: LayeredStoreOptions) {
     this.#diskTrouble = new Trouble(options.log);
     this.#hasRuntime = options.runtimeOwner !== "";
-    this.#merged = new MemoryStore({ analyze: options.analyze });
+    const { analyze, clusterRange } = options;
+    const complete: MemoryStoreOptions["complete"] = (resource, previous) =>
+      clusterRange === undefined
+        ? resource
+        : withClusterAddresses(resource, previous, this.#merged.list("Service"), clusterRange);
+    this.#merged = new MemoryStore({ analyze, complete });
     this.#overlay = new Overlay(path.join(options.stateDirectory, "applied"));
     this.#runtime = new Overlay(path.join(options.stateDirectory, "runtime"));
     const { folder, clock, log } = options;
