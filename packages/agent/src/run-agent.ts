@@ -2,7 +2,7 @@
 import path from "node:path";
 import { makeOwnFolder, makeSocketPath, writeSecretFile } from "@tulle/identity/own";
 import { type ExpositionFormat, Logging, MetricRegistry } from "@tulle/telemetry";
-import { bootstrapDocument, bootstrapMessage, nodeId } from "./bootstrap/bootstrap.ts";
+import { bootstrapDocument, bootstrapMessage, hasOwnNetwork, nodeId } from "./bootstrap/bootstrap.ts";
 import { encodePeerMetadata, peerMetadata, peerMetadataVariable } from "./bootstrap/peer-metadata.ts";
 import type { RunningDataPlane, StartDataPlane } from "./data-plane/data-plane.ts";
 import { startEnvoy } from "./data-plane/envoy.ts";
@@ -94,7 +94,8 @@ async function run(
     const bootstrap = bootstrapMessage(document);
     let proxy: RunningDataPlane | undefined;
     await using _health = await startHealthServer({
-      podAddress: settings.podAddress,
+      // A platform asks at the pod's address, programs of the pod at localhost.
+      podAddress: hasOwnNetwork(settings) ? "0.0.0.0" : settings.podAddress,
       leaving: stop,
       dataPlane: () => proxy,
       metrics: new MergedMetrics({

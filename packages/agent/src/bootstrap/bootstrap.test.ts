@@ -185,3 +185,12 @@ for (const { name, env, expected } of [
     assert.deepEqual(found, expected);
   });
 }
+
+test("in a network of its own the pod has its proxy's pages at localhost, and its proxy calls from any address", () => {
+  const env = { TULLE_NODE_METADATA: '{"INTERCEPTION_MODE":"REDIRECT"}' };
+  const message = bootstrapMessage(bootstrapDocument(settings(env), { xds: "/s", secrets: undefined }));
+  const { value } = message.admin!.address!.address;
+  assert.ok(value !== undefined && "address" in value);
+  assert.equal(value.address, "127.0.0.1");
+  assert.equal(message.clusterManager, undefined);
+});

@@ -9,6 +9,16 @@ import { typeUrl } from "./type-url.ts";
 /** Istio's port of a proxy's admin pages. */
 export const adminPort = 15_000;
 
+/** Whether the pod has a network of its own, where capture leads its connections. */
+export function hasOwnNetwork({ metadata }: Pick<AgentSettings, "metadata">): boolean {
+  return (metadata["INTERCEPTION_MODE"] ?? "NONE") !== "NONE";
+}
+
+/** Where the admin pages are: for programs of the pod alone, where it has a network of its own. */
+export function adminAddress(settings: Pick<AgentSettings, "metadata" | "podAddress">): string {
+  return hasOwnNetwork(settings) ? "127.0.0.1" : settings.podAddress;
+}
+
 /** Istio's names for the sake of dashboards and of people who look for them. */
 const controlPlaneCluster = "xds-grpc";
 /** Where secrets name the agent as their source; translations rely on it. */
@@ -62,7 +72,8 @@ export function bootstrapDocument(settings: AgentSettings, sockets: AgentSockets
     initial_fetch_timeout: "0s",
   });
   const metadata = nodeMetadata(settings);
-  const hasOutbound = settings.proxyType === "sidecar" && metadata["INTERCEPTION_MODE"] === "NONE";
+  const isAlone = hasOwnNetwork(settings);
+  const hasOutbound = settings.proxyType === "sidecar" && !isAlone;
   const sink = metricsSink(settings.metricExport, {
     workload: workloadName(settings),
     podName: settings.podName,
@@ -74,11 +85,15 @@ export function bootstrapDocument(settings: AgentSettings, sockets: AgentSockets
   const cluster = `${workloadName(settings)}.${settings.podNamespace}`;
   return {
     node: { id: nodeId(settings), cluster, metadata },
-    admin: { address: { socket_address: { address: settings.podAddress, port_value: adminPort } } },
-    cluster_manager: {
-      // The called proxy sees which pod calls, on one machine too, where any other address would be 127.0.0.1.
-      upstream_bind_config: { source_address: { address: settings.podAddress, port_value: 0 } },
-    },
+    admin: { address: { socket_address: { address: adminAddress(settings), port_value: adminPort } } },
+    ...(isAlone
+      ? {}
+      : {
+          cluster_manager: {
+            // The called proxy sees which pod calls, on one machine too, where any other address would be 127.0.0.1.
+            upstream_bind_config: { source_address: { address: settings.podAddress, port_value: 0 } },
+          },
+        }),
     dynamic_resources: {
       ads_config: {
         api_type: "GRPC",

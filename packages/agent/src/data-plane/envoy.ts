@@ -3,6 +3,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { constants } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { DrainTimes } from "@tulle/proxy";
+import { adminAddress as adminAddressOf } from "../bootstrap/bootstrap.ts";
 import { adminRequest } from "./admin-request.ts";
 import type { ProxyMetrics, RunningDataPlane, StartDataPlane } from "./data-plane.ts";
 
@@ -27,7 +28,7 @@ export const startEnvoy: StartDataPlane = async ({ settings, bootstrapPath, env,
   // An agent that is told to end at once leaves nobody behind who keeps its ports.
   process.once("exit", () => child.kill("SIGKILL"));
   log.info("envoy runs", { pid: child.pid });
-  return new EnvoyProcess(child, ended, settings.podAddress);
+  return new EnvoyProcess(child, ended, adminAddressOf(settings));
 };
 
 // After SIGTERM Envoy ends within moments; what does not is stuck.
