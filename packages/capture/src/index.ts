@@ -3,8 +3,16 @@ export * from "./socket-owner.ts";
 export * from "./processes.ts";
 export * from "./own-programs.ts";
 export * from "./own-address.ts";
-export { addressBytes } from "./ip-address.ts";
-export { makeTransparent, originalDestination, roundTripMicros, transparentSocket, unixSocketPeer } from "./kernel.ts";
+export * from "./network-namespace.ts";
+export {
+  addressBytes,
+  inheritedCopy,
+  makeTransparent,
+  originalDestination,
+  roundTripMicros,
+  transparentSocket,
+  unixSocketPeer,
+} from "./kernel.ts";
 export * from "./rules/capture-plan.ts";
 export { type AnnotationProblem, parseAnnotationsFile, planOfAnnotations } from "./rules/capture-annotations.ts";
 export { captureRules, captureTable, tproxyMark } from "./rules/capture-rules.ts";

@@ -10,6 +10,9 @@ const definitions = {
   send: { arguments: ["i32", "buffer", "u64", "i32"], return: "i64" },
   recv: { arguments: ["i32", "buffer", "u64", "i32"], return: "i64" },
   close: { arguments: ["i32"], return: "i32" },
+  dup: { arguments: ["i32"], return: "i32" },
+  unshare: { arguments: ["i32"], return: "i32" },
+  setns: { arguments: ["i32", "i32"], return: "i32" },
   setsockopt: { arguments: ["i32", "i32", "i32", "buffer", "u32"], return: "i32" },
   bind: { arguments: ["i32", "buffer", "u32"], return: "i32" },
   getsockopt: { arguments: ["i32", "i32", "i32", "buffer", "buffer"], return: "i32" },
@@ -205,4 +208,21 @@ export function transparentSocket(address: Uint8Array, port: number, mark?: numb
   } catch {
     return undefined;
   }
+}
+
+const newNetwork = 0x40_00_00_00;
+
+/** Puts the calling thread into a network with nothing in it (unshare(2)); false where it may not. */
+export function leaveNetwork(): boolean {
+  return Number(calls().unshare(newNetwork)) === 0;
+}
+
+/** Puts the calling thread into the network of the descriptor (setns(2)); false where it may not. */
+export function enterNetwork(descriptor: number): boolean {
+  return Number(calls().setns(descriptor, newNetwork)) === 0;
+}
+
+/** A second descriptor of the same, which a program that takes this one's place finds open (dup(2)). */
+export function inheritedCopy(descriptor: number): number {
+  return Number(calls().dup(descriptor));
 }
