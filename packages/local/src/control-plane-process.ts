@@ -14,6 +14,8 @@ const questionTimeoutMs = 2000;
 export interface ControlPlaneSettings {
   readonly state: StateDirectory;
   readonly address: string;
+  /** More arguments, of the network that pods are in. */
+  readonly networkArguments: readonly string[];
   readonly tulleCommand: readonly string[];
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly nodePath: string;
@@ -53,6 +55,7 @@ export function controlPlaneSpec(settings: ControlPlaneSettings): ProcessSpec {
         "--owner",
         settings.owner,
         ...(settings.workloadCertTtl === undefined ? [] : ["--workload-cert-ttl", settings.workloadCertTtl]),
+        ...settings.networkArguments,
         ...(settings.fresh ? ["--fresh"] : []),
       ],
       env: {

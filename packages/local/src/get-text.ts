@@ -1,12 +1,17 @@
+// GET of a page of one of our own processes.
+import type { Socket } from "node:net";
+import type { Connect } from "./network/pod-network.ts";
+
 // Not by an import, which reads every export and so loads fetch's library (ARCHITECTURE.md, "What makes it start
 // quickly").
 const { request } = process.getBuiltinModule("node:http");
-// GET of a page of one of our own processes.
 
 /** @throws when it does not answer 200 in time */
-export function getText(url: string, timeoutMs = 2000): Promise<string> {
+export function getText(url: string, connect: Connect, timeoutMs = 2000): Promise<string> {
   const { promise, resolve, reject } = Promise.withResolvers<string>();
-  const outgoing = request(url, { agent: false, timeout: timeoutMs }, (response) => {
+  const { hostname: host, port } = new URL(url);
+  const createConnection = (): Socket => connect({ host, port: Number(port) });
+  const outgoing = request(url, { createConnection, timeout: timeoutMs }, (response) => {
     let text = "";
     response.setEncoding("utf8");
     response.on("data", (chunk: string) => (text += chunk));

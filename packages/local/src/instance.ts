@@ -44,6 +44,8 @@ export interface Instance {
   /** `host:port` of the control plane's xDS server, over TLS. */
   readonly xdsAddress: string;
   readonly publishedPorts: readonly PublishedPort[];
+  /** Pods have networks of their own, which commands enter to ask a proxy; missing in loopback mode. */
+  readonly mode?: "namespaces";
   /** All probes passed, every proxy acknowledged, one request through each published port came back. */
   readonly ready: boolean;
   readonly startedAt: string;

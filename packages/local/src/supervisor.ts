@@ -1,6 +1,7 @@
 // `tulle up` without its terminal: takes a folder, runs its control plane and, through the reconciler, its pods, until
 // it is told to stop.
 import path from "node:path";
+import type { NetworkNamespace } from "@tulle/capture";
 import { ApiClient } from "@tulle/config";
 import { apiSocketName } from "@tulle/config/api";
 import { makeSocketPath, removeSocketFolder } from "@tulle/identity/own";
@@ -9,10 +10,14 @@ import { CannotStart, socketLookupTrouble, stateProblem } from "./cannot-start.t
 import { apiPort, controlPlaneSpec, refusals, xdsPort } from "./control-plane-process.ts";
 import { DevelopmentCertificate, developmentRootFile } from "./development-certificate.ts";
 import { registerInstance, registryFolder, removeInstance, writeInstance, type Instance } from "./instance.ts";
-import { claimBlock, type AddressBlock } from "./network/address-block.ts";
+import { claimBlock } from "./network/address-block.ts";
+import { LoopbackNetwork } from "./network/loopback-network.ts";
+import type { MeshNetwork } from "./network/pod-network.ts";
+import { NamespacesNetwork } from "./namespaces/namespaces-network.ts";
 import { portProblem } from "./network/port-holder.ts";
 import { isPassing, withHolder } from "./reconcile/published-ports.ts";
-import { NoOwnUserTable, openOwnUserTable, type OwnUserTable } from "./own-user/own-user-table.ts";
+import { keepOthersOut } from "./own-user/keep-others-out.ts";
+import type { OwnUserTable } from "./own-user/own-user-table.ts";
 import type { LocalPod } from "./pod/local-pod.ts";
 import type { ProxyKind } from "./pod/pod-plan.ts";
 import { WorkloadTokens } from "./pod/workload-tokens.ts";
@@ -37,6 +42,8 @@ export interface UpOptions {
   readonly publish: readonly PortMapping[];
   /** Forget what was applied in earlier runs. */
   readonly fresh: boolean;
+  /** The machine's network, where this process is in one of its own: each pod gets one, too. Else loopback mode. */
+  readonly machineNetwork?: NetworkNamespace | undefined;
   /** Programs of other users are kept away from all of the instance's addresses. */
   readonly ownUserOnly?: boolean;
   /** Life of workloads' certificates, in the words of `tulle control-plane`. */
@@ -62,7 +69,7 @@ export class Supervisor {
   readonly instance: Instance;
   readonly #options: UpOptions;
   readonly #state: StateDirectory;
-  readonly #block: AddressBlock;
+  readonly #network: MeshNetwork;
   readonly #api: ApiClient;
   readonly #controlPlane: SupervisedProcess;
   readonly #tokens: WorkloadTokens;
@@ -81,11 +88,11 @@ export class Supervisor {
   /** Set when a process that is not to be started again has ended before everything was ready. */
   #failure: string | undefined;
 
-  private constructor(options: UpOptions, state: StateDirectory, block: AddressBlock, startTime: string) {
+  private constructor(options: UpOptions, state: StateDirectory, network: MeshNetwork, startTime: string) {
     this.#options = options;
     this.#state = state;
-    this.#block = block;
-    this.instance = describeInstance(options, state, block, startTime);
+    this.#network = network;
+    this.instance = describeInstance(options, state, network, startTime);
     const { xdsAddress } = this.instance;
     this.#logFile = new LogFile(path.join(state.logsFolder, "supervisor.log"));
     const logging = new Logging({ sink: textSink((line) => this.#logFile.write(line)) });
@@ -109,14 +116,14 @@ export class Supervisor {
     this.#reconciler = new Reconciler({
       api: this.#api,
       state,
-      block,
+      network,
       proxy: options.proxy,
       hasEnvoy: hasProgram(options.env["TULLE_ENVOY"] || "envoy", options.env["PATH"]),
       publish: options.publish,
       podSettings: {
         ...shared,
         xdsAddress,
-        addressRange: block.range,
+        addressRange: network.sharedRange,
         rootsFile: path.join(state.path, "ca", "root-cert.pem"),
         tokens: this.#tokens,
         appCompileCache: path.join(state.path, "compile-cache"),
@@ -130,7 +137,8 @@ export class Supervisor {
     const spec = controlPlaneSpec({
       ...shared,
       state,
-      address: block.controlPlaneAddress,
+      address: network.controlPlaneAddress,
+      networkArguments: network.controlPlaneArguments,
       fresh: options.fresh,
       workloadCertTtl: options.workloadCertTtl,
       owner: `${process.pid}-${startTime}`,
@@ -160,11 +168,8 @@ export class Supervisor {
 
   static async #start(options: UpOptions): Promise<Supervisor> {
     const state = openStateDirectory(options.dir);
-    const block = await claimBlock(options.dir, state.lastBlockIndex);
-    state.rememberBlock(block.index);
     const startTime = (await processStartTime(process.pid)) ?? "unknown";
-    const supervisor = new Supervisor(options, state, block, startTime);
-    if (options.ownUserOnly === true) await supervisor.#keepOthersOut();
+    const supervisor = await Supervisor.#inNetwork(options, state, startTime);
     await supervisor.#requirePorts();
     supervisor.#socket = await SupervisorSocket.listen(state.path, options.env, (asked) =>
       enter(supervisor.pods(), asked),
@@ -186,9 +191,28 @@ export class Supervisor {
     return supervisor;
   }
 
+  static async #inNetwork(options: UpOptions, state: StateDirectory, startTime: string): Promise<Supervisor> {
+    const { machineNetwork, env } = options;
+    if (machineNetwork !== undefined)
+      return new Supervisor(options, state, await NamespacesNetwork.open(machineNetwork, env["PATH"]), startTime);
+    const block = await claimBlock(options.dir, state.lastBlockIndex);
+    state.rememberBlock(block.index);
+    const supervisor = new Supervisor(options, state, new LoopbackNetwork(block), startTime);
+    if (options.ownUserOnly !== true) return supervisor;
+    try {
+      // Before anything listens.
+      const onTrouble = (message: string): void => supervisor.#take({ type: "trouble", message });
+      supervisor.#ownUserTable = await keepOthersOut(block, env, onTrouble);
+    } catch (error) {
+      await supervisor.#release();
+      throw error;
+    }
+    return supervisor;
+  }
+
   /** A port that somebody else holds ends the start before anything is asked there. */
   async #requirePorts(): Promise<void> {
-    const address = this.#block.controlPlaneAddress;
+    const address = this.#network.controlPlaneAddress;
     for (const port of [xdsPort, apiPort]) {
       const problem = await portProblem(address, port);
       if (problem === undefined) continue;
@@ -196,31 +220,6 @@ export class Supervisor {
       throw new CannotStart(
         `the control plane cannot listen on ${address}:${port}: ${problem}`,
         "Have that program ended, or run a copy of the folder: each folder has addresses of its own.",
-      );
-    }
-  }
-
-  /** Before anything listens. */
-  async #keepOthersOut(): Promise<void> {
-    const { index, range } = this.#block;
-    const words = this.#options.env["TULLE_NFT"] || "nft";
-    try {
-      this.#ownUserTable = await openOwnUserTable({
-        name: `tulle_${index}`,
-        range,
-        uid: process.getuid!(),
-        nft: words.split(/\s+/),
-        onLost: (reason) => {
-          const message = `other users' programs reach ${range} again: its nftables table has gone (${reason})`;
-          this.#take({ type: "trouble", message });
-        },
-      });
-    } catch (error) {
-      if (!(error instanceof NoOwnUserTable)) throw error;
-      await this.#release();
-      throw new CannotStart(
-        `other users cannot be kept away from ${range}: ${error.message}`,
-        "It takes nft (Debian: nftables) and the right to use it: TULLE_NFT has the words that run it, as `sudo -n nft`.",
       );
     }
   }
@@ -274,18 +273,18 @@ export class Supervisor {
 
   async #openPorts(signal: AbortSignal): Promise<void> {
     let problem = this.#reconciler.open();
-    if (problem !== undefined && (await isPassing(problem))) {
+    if (problem !== undefined && isPassing(problem, this.#network.machine)) {
       const what = `port ${problem.takenPort}: connections that an earlier program has closed keep it for a minute at most`;
-      const isOver = async (): Promise<boolean> => {
+      const isOver = (): boolean => {
         problem = this.#reconciler.open();
-        return problem === undefined || !(await isPassing(problem));
+        return problem === undefined || !isPassing(problem, this.#network.machine);
       };
       const onWaiting = (): void => this.#take({ type: "waiting", awaited: [what] });
       await this.#waitFor(isOver, signal, { timeoutMs: closedConnectionsMs, what: () => what, onWaiting });
       this.#take({ type: "waiting", awaited: [] });
     }
     if (problem === undefined) return;
-    const told = withHolder(problem);
+    const told = withHolder(problem, this.#network.machine);
     throw new CannotStart(`${told.subject}: ${told.message}`, told.suggestion);
   }
 
@@ -345,7 +344,7 @@ export class Supervisor {
     await this.#ownUserTable?.close();
     this.#socket?.close();
     removeSocketFolder(this.#state.path, this.#options.env);
-    this.#block.close();
+    this.#network.close();
     await removeInstance(this.instance, this.#options.env);
     this.#logFile.close();
     this.#state.unlock();
@@ -379,12 +378,12 @@ export class Supervisor {
 }
 
 function describeInstance(
-  { dir, env }: UpOptions,
+  { dir, env, machineNetwork }: UpOptions,
   state: StateDirectory,
-  block: AddressBlock,
+  network: MeshNetwork,
   startTime: string,
 ): Instance {
-  const address = block.controlPlaneAddress;
+  const address = network.controlPlaneAddress;
   return {
     dir,
     stateDir: state.path,
@@ -393,6 +392,7 @@ function describeInstance(
     apiUrl: `http://${address}:${apiPort}`,
     xdsAddress: `${address}:${xdsPort}`,
     publishedPorts: [],
+    ...(machineNetwork === undefined ? {} : { mode: "namespaces" }),
     ready: false,
     startedAt: new Date().toISOString(),
     developmentRootFile: developmentRootFile(env),

@@ -1,10 +1,13 @@
 // The admin interface of one pod's proxy, as the sub-commands of `proxy-config` reach it.
+import type { Socket } from "node:net";
 import type { Command } from "commander";
 import { ApiClient, ApiError, type Pod } from "@tulle/config";
 import { choosePod, podArgumentText } from "../arguments/choose-pod.ts";
 import { CommandFailure } from "../command/command-failure.ts";
 import type { CommandContext, InstanceOption } from "../command/command-module.ts";
 import { addInstanceOption } from "../command/command-options.ts";
+import type { Instance } from "@tulle/local/instance";
+import { enterPod } from "../instance/enter-pod.ts";
 import { connect, withApiFailures } from "../instance/instance-client.ts";
 
 const adminPort = 15_000;
@@ -32,25 +35,47 @@ export async function proxyAdmin(context: CommandContext, name: string, options:
   const instance = await context.instance(options);
   const client = connect(instance);
   const { items } = await withApiFailures(instance, () => client.list("Pod"));
-  return proxyAdminOf(podOf(items, name, options, context));
+  return proxyAdminOf(podOf(items, name, options, context), instance, context);
 }
 
 /** @throws {CommandFailure} when the pod has no address yet */
-export function proxyAdminOf(pod: Pod): ProxyAdmin {
+export async function proxyAdminOf(
+  pod: Pod,
+  instance: Instance,
+  context: Pick<CommandContext, "env">,
+): Promise<ProxyAdmin> {
   const id = `${pod.metadata.name}.${pod.metadata.namespace}`;
   const address = pod.status?.podIP;
   if (address === undefined) throw new CommandFailure(`pod ${id} has no address yet`);
-  const host = address.includes(":") ? `[${address}]` : address;
+  const connectTo = instance.mode === "namespaces" ? await connectionsOf(pod, instance, context) : undefined;
+  const host = connectTo === undefined ? (address.includes(":") ? `[${address}]` : address) : "localhost";
   return {
     id,
     request: (method, path) =>
-      getText(`http://${host}:${adminPort}`, path, method).catch((error: unknown) => {
-        if (!(error instanceof ApiError)) throw error;
-        throw new CommandFailure(
-          error.status === 0 ? `the proxy of ${id} does not answer at ${host}:${adminPort}` : error.message,
-          { cause: error },
-        );
-      }),
+      getText({ url: `http://${host}:${adminPort}`, ...(connectTo && { connect: connectTo }) }, path, method).catch(
+        (error: unknown) => {
+          if (!(error instanceof ApiError)) throw error;
+          throw new CommandFailure(
+            error.status === 0 ? `the proxy of ${id} does not answer at ${host}:${adminPort}` : error.message,
+            { cause: error },
+          );
+        },
+      ),
+  };
+}
+
+/** Within the pod's own network, where its proxy's pages are at localhost alone. */
+async function connectionsOf(
+  { metadata: { name, namespace } }: Pod,
+  instance: Instance,
+  context: Pick<CommandContext, "env">,
+): Promise<() => Socket> {
+  const { network } = await enterPod(instance, { pod: name, namespace, container: "proxy" }, context);
+  if (network === undefined) throw new CommandFailure(`pod ${name}.${namespace} has no network of its own`);
+  const { NetworkNamespace } = await import("@tulle/capture");
+  return () => {
+    using entered = NetworkNamespace.at(network);
+    return entered.connect({ host: "127.0.0.1", port: adminPort });
   };
 }
 
@@ -66,8 +91,12 @@ export function podOf(
 }
 
 /** One request and its whole answer. @throws {ApiError} with what the server said */
-async function getText(url: string, path: string, method: "GET" | "POST" = "GET"): Promise<string> {
-  const response = await new ApiClient({ endpoint: { url } }).open(method, path);
+async function getText(
+  endpoint: { readonly url: string; readonly connect?: () => Socket },
+  path: string,
+  method: "GET" | "POST" = "GET",
+): Promise<string> {
+  const response = await new ApiClient({ endpoint }).open(method, path);
   let text = "";
   response.setEncoding("utf8");
   for await (const chunk of response as AsyncIterable<string>) {

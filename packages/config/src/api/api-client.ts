@@ -4,6 +4,7 @@
  * have taken a port.
  */
 import type { IncomingMessage, RequestOptions } from "node:http";
+import type { Socket } from "node:net";
 import { endpoints } from "./api.ts";
 import type { ApplyRequest, ApplyResponse, ErrorResponse, ListResponse } from "./answers.ts";
 import { type AnswerOf, type BodyOf, type JsonEndpoint, type ParametersOf, pathOf } from "./endpoint.ts";
@@ -34,8 +35,11 @@ export type ApiEndpoint =
   | { readonly socketPath: string }
   /** `https://host:15014`: the server has to show a certificate of the mesh's authority before it is sent the token. */
   | { readonly url: string; readonly token: string; readonly rootsPem: string }
-  /** `http://host:port`, for pages that are everybody's to read; it is sent nothing that is secret. */
-  | { readonly url: string };
+  /**
+   * `http://host:port`, for pages that are everybody's to read; it is sent nothing that is secret. `connect` is for
+   * those of another network.
+   */
+  | { readonly url: string; readonly connect?: () => Socket };
 
 /** The name in the control plane's own certificate, whatever address it is reached at. */
 export const controlPlaneName = "tulled.tulle-system.svc";
@@ -140,7 +144,6 @@ export class ApiClient {
         method,
         path,
         headers,
-        agent: false,
         timeout: timeoutMs,
         ...(options.signal === undefined ? {} : { signal: options.signal }),
       });
@@ -198,14 +201,18 @@ async function unlessMissing<T>(answer: Promise<T>): Promise<T | undefined> {
 
 /** How a request gets there, and by whom it is sent. */
 function transportTo(endpoint: ApiEndpoint): { readonly request: typeof httpRequest } & RequestOptions {
-  if ("socketPath" in endpoint) return { request: httpRequest, socketPath: endpoint.socketPath };
+  if ("socketPath" in endpoint) return { request: httpRequest, agent: false, socketPath: endpoint.socketPath };
   const { protocol, hostname, port } = new URL(endpoint.url);
   const host = hostname.replace(/^\[|\]$/g, "");
-  if (!("token" in endpoint)) return { request: httpRequest, host, port: port === "" ? "80" : port };
+  if (!("token" in endpoint)) {
+    const { connect } = endpoint;
+    const how = connect === undefined ? { agent: false } : { createConnection: connect };
+    return { request: httpRequest, ...how, host, port: port === "" ? "80" : port };
+  }
   const secure = { ca: endpoint.rootsPem, servername: controlPlaneName, minVersion: "TLSv1.3" } as const;
   // Loaded where it is used: most of what is asked goes by a socket.
   const { request } = process.getBuiltinModule("node:https");
-  return { request, protocol, host, port: port === "" ? "443" : port, ...secure };
+  return { request, agent: false, protocol, host, port: port === "" ? "443" : port, ...secure };
 }
 
 /** The body of `response` as text. Errors of the stream reject. */

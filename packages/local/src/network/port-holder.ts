@@ -1,6 +1,6 @@
 // Who has a port, for the message that says so: a best effort, by the kernel, which tells whose every socket is, and by
 // /proc, which tells of which process only for those of the same user.
-import { readFile } from "node:fs/promises";
+import { readFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { commandOf, holdersOf, listeningSocket, listProcesses } from "@tulle/capture";
 import { ownUid, userName } from "@tulle/identity/own";
@@ -13,9 +13,9 @@ const closedStates = ["04", "05", "06", "09", "0B"];
  * Whether nobody listens on `port` any more, and only connections that are closed keep it: a program that did not say
  * SO_REUSEADDR leaves them behind, for a minute at most.
  */
-export async function isKeptByClosedConnections(address: string, port: number): Promise<boolean> {
+export function isKeptByClosedConnections(address: string, port: number): boolean {
   if (typeof listeningSocket({ ip: address, port }) === "object") return false;
-  const states = await statesOf(address, port);
+  const states = statesOf(address, port);
   return !states.includes(stateListen) && states.some((state) => closedStates.includes(state));
 }
 
@@ -41,19 +41,19 @@ export async function portProblem(address: string, port: number): Promise<string
   const error = await promise;
   if (error === undefined) return undefined;
   if (error.code !== "EADDRINUSE") return error.message;
-  if (await isKeptByClosedConnections(address, port)) return "closed connections keep it, for a minute at most";
+  if (isKeptByClosedConnections(address, port)) return "closed connections keep it, for a minute at most";
   return `it is in use${holderText(address, port)}`;
 }
 
 /** From the tables of proc_net_tcp(5): local address and port in hex, then the state. */
-async function statesOf(address: string, port: number): Promise<readonly string[]> {
+function statesOf(address: string, port: number): readonly string[] {
   const found: string[] = [];
   const [a = 0, b = 0, c = 0, d = 0] = address.split(".").map(Number);
   const hex = (bytes: readonly number[]): string => bytes.map((byte) => byte.toString(16).padStart(2, "0")).join("");
   const local = hex([d, c, b, a]).toUpperCase();
   const portText = port.toString(16).padStart(4, "0").toUpperCase();
-  for (const table of ["/proc/net/tcp", "/proc/net/tcp6"]) {
-    const lines = (await readFile(table, "utf8").catch(() => "")).split("\n").slice(1);
+  for (const table of ["tcp", "tcp6"]) {
+    const lines = textOf(`/proc/thread-self/net/${table}`).split("\n").slice(1);
     for (const line of lines) {
       const [, where = "", , state = ""] = line.trim().split(/\s+/, 4);
       const [host = "", itsPort] = where.split(":");
@@ -61,4 +61,13 @@ async function statesOf(address: string, port: number): Promise<readonly string[
     }
   }
   return found;
+}
+
+/** Empty where there is none. The file is that of the network which this thread is in. */
+function textOf(file: string): string {
+  try {
+    return readFileSync(file, "utf8");
+  } catch {
+    return "";
+  }
 }

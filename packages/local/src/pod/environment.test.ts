@@ -7,6 +7,7 @@ const input: AppEnvironmentInput = {
   container: {
     name: "app",
     argv: ["node"],
+    user: { uid: undefined, gid: undefined },
     variables: [{ name: "SHOW_IMAGE", value: "true" }],
     ports: [
       { name: "http-web", port: 3000 },
@@ -28,6 +29,8 @@ const input: AppEnvironmentInput = {
     hostAddress: "127.0.0.1",
   },
   appAddress: "127.20.0.3",
+  enter: () => [],
+  hasOwnNetwork: false,
   sidecarAddress: "127.20.0.2",
   inherited: { PATH: "/bin", HOME: "/home/a", TULLE_DIR: "/x", NODE_TEST_CONTEXT: "child", http_proxy: "http://corp" },
   nodePath: "/opt/node/bin/node",

@@ -11,7 +11,10 @@ export interface AppEnvironmentInput {
   readonly container: ContainerPlan;
   readonly pod: PodFields;
   readonly appAddress: string;
-  /** Address of the sidecar; undefined when the pod has none. */
+  /** Words before the program's own. */
+  readonly enter: () => readonly string[];
+  readonly hasOwnNetwork: boolean;
+  /** Address of the sidecar that calls are sent to; undefined when the pod has none, or the kernel leads them there. */
   readonly sidecarAddress: string | undefined;
   readonly inherited: Readonly<Record<string, string | undefined>>;
   /** The Node that runs Tulle; `node` in a command means it. */
@@ -37,14 +40,19 @@ export function inheritedEnvironment(
   return kept;
 }
 
+/** What the machine goes through to the world, which a network of the pod's own does not lead to. */
+const machineProxy = /^(https?|ftp|all|no)_proxy$/i;
+
 /** What is run, with what environment, as far as that is there now. */
 export function appLaunch(input: AppEnvironmentInput): Launch {
   try {
     const { given, own } = appVariables(input);
     const known = new Map(Object.entries({ ...given, ...own }));
     const inherited = inheritedEnvironment(input.inherited, input.nodePath);
+    if (input.hasOwnNetwork)
+      for (const name of Object.keys(inherited)) if (machineProxy.test(name)) delete inherited[name];
     return {
-      argv: input.container.argv.map((part) => expand(part, known)),
+      argv: [...input.enter(), ...input.container.argv.map((part) => expand(part, known))],
       env: { ...inherited, ...given, ...own },
     };
   } catch (error) {

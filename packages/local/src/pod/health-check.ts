@@ -1,7 +1,9 @@
 // Probes of a container: the supervisor asks the app itself, past its sidecar, as a kubelet does.
 import { request as requestOverTls } from "node:https";
-import { connect } from "node:net";
+import type { Socket } from "node:net";
+import { connect as connectSecurely } from "node:tls";
 import type { Probe } from "@tulle/config";
+import type { Connect } from "../network/pod-network.ts";
 import type { ContainerPort } from "./pod-plan.ts";
 
 // Not by an import, which reads every export and so loads fetch's library (ARCHITECTURE.md, "What makes it start
@@ -16,6 +18,7 @@ export type Check = (onFailure?: OnFailure) => Promise<boolean>;
 
 export interface CheckTarget {
   readonly address: string;
+  readonly connect: Connect;
   readonly ports: readonly ContainerPort[];
 }
 
@@ -31,11 +34,14 @@ export function checkOf(probe: Probe, target: CheckTarget): Check | undefined {
     const headers = Object.fromEntries(httpHeaders.map(({ name, value }) => [name, value]));
     const isTls = probe.httpGet.scheme === "HTTPS";
     return (onFailure) =>
-      httpCheck({ address: target.address, port, path, headers, host, isTls, timeoutMs }, onFailure);
+      httpCheck(
+        { address: target.address, connect: target.connect, port, path, headers, host, isTls, timeoutMs },
+        onFailure,
+      );
   }
   if (probe.tcpSocket !== undefined) {
     const port = portNumber(probe.tcpSocket.port, target.ports);
-    return port === undefined ? undefined : (onFailure) => tcpCheck(target.address, port, timeoutMs, onFailure);
+    return port === undefined ? undefined : (onFailure) => tcpCheck(target, port, timeoutMs, onFailure);
   }
   return undefined;
 }
@@ -52,6 +58,7 @@ function portNumber(port: number | string, ports: readonly ContainerPort[]): num
 
 export interface HttpCheck {
   readonly address: string;
+  readonly connect: Connect;
   readonly port: number;
   readonly path: string;
   readonly headers?: Readonly<Record<string, string>>;
@@ -71,9 +78,11 @@ export function httpCheck(check: HttpCheck, onFailure: OnFailure = () => undefin
     path: check.path,
     headers: check.host === undefined ? headers : { ...headers, host: check.host },
     // A connection of its own each time: a reused one would not see that the program no longer accepts any.
-    agent: false,
-    // Kubernetes: "scheme: HTTPS … the kubelet skips the certificate verification".
-    rejectUnauthorized: false,
+    createConnection: () => {
+      const socket: Socket = check.connect({ host: check.address, port: check.port });
+      // Kubernetes: "scheme: HTTPS … the kubelet skips the certificate verification".
+      return check.isTls === true ? connectSecurely({ socket, rejectUnauthorized: false }) : socket;
+    },
     timeout: check.timeoutMs,
   });
   outgoing.once("response", (response) => {
@@ -93,13 +102,13 @@ export function httpCheck(check: HttpCheck, onFailure: OnFailure = () => undefin
 }
 
 export function tcpCheck(
-  address: string,
+  { address, connect }: Pick<CheckTarget, "address" | "connect">,
   port: number,
   timeoutMs: number,
   onFailure: OnFailure = () => undefined,
 ): Promise<boolean> {
   const { promise, resolve } = Promise.withResolvers<boolean>();
-  const socket = connect({ host: address, port, timeout: timeoutMs });
+  const socket = connect({ host: address, port }).setTimeout(timeoutMs);
   socket.once("connect", () => resolve(true));
   socket.once("timeout", () => {
     onFailure(`no connection to ${address}:${port} in ${timeoutMs} ms`);

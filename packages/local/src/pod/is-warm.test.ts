@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { createServer } from "node:http";
 import { test, type TestContext } from "node:test";
 import { freeAddressBlock } from "../../../../tests/tools/processes.ts";
+import { connectHere } from "../network/pod-network.ts";
 import { isWarm } from "./is-warm.ts";
 
 /** A proxy's admin page on the port that it always has, at an address of its own. */
@@ -27,6 +28,6 @@ for (const { name, clusters, listeners, expected } of [
 ]) {
   test(name, async (t) => {
     const stats = `cluster_manager.warming_clusters: ${clusters}\nlistener_manager.total_listeners_warming: ${listeners}\n`;
-    assert.equal(await isWarm(await proxyThatSays(t, stats)), expected);
+    assert.equal(await isWarm({ proxyAt: await proxyThatSays(t, stats), connect: connectHere }), expected);
   });
 }

@@ -6,6 +6,7 @@ import path from "node:path";
 import { test, type TestContext } from "node:test";
 import { startProcess, type StartedProcess } from "../../../../tests/tools/processes.ts";
 import { claimBlock } from "../network/address-block.ts";
+import { loopbackPod } from "../network/loopback-network.ts";
 import { waitUntil } from "../process/wait-until.ts";
 import { buildPod } from "../reconcile/pod-resource.ts";
 import { LocalPod, type PodPhase, type PodSettings } from "./local-pod.ts";
@@ -62,6 +63,7 @@ async function setStage(
   const container: ContainerPlan = {
     name: "app",
     argv: argv(folder, program),
+    user: { uid: undefined, gid: undefined },
     variables: [],
     ports: [{ name: "http", port: 3000 }],
     readinessProbe: { httpGet: { path: "/", port: "http" }, periodSeconds: 1, failureThreshold: 1 },
@@ -113,17 +115,23 @@ async function setStage(
   } as const;
   const texts: Stage["texts"] = new Map();
   const result = { withdrawals: 0, texts };
-  const pod = new LocalPod("app-hash-1", whole, { pod: block.allocate(), app: block.allocate() }, settings, {
-    onChange: ({ phase, failure }) => {
-      if (phases.at(-1) !== phase) phases.push(phase);
-      if (failure !== undefined && failures.at(-1) !== failure) failures.push(failure);
+  const pod = new LocalPod(
+    "app-hash-1",
+    whole,
+    loopbackPod({ pod: block.allocate(), app: block.allocate() }),
+    settings,
+    {
+      onChange: ({ phase, failure }) => {
+        if (phases.at(-1) !== phase) phases.push(phase);
+        if (failure !== undefined && failures.at(-1) !== failure) failures.push(failure);
+      },
+      onUnexpectedEnd: () => undefined,
+      withdrawn: () => {
+        result.withdrawals += 1;
+        return Promise.resolve();
+      },
     },
-    onUnexpectedEnd: () => undefined,
-    withdrawn: () => {
-      result.withdrawals += 1;
-      return Promise.resolve();
-    },
-  });
+  );
   t.after(async () => {
     pod.destroy();
     await pod.leave({ drain: false });

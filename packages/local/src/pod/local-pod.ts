@@ -16,11 +16,11 @@ import { randomUUID } from "node:crypto";
 import path from "node:path";
 import type { ProcessEnd, ProcessSpec, RestartPolicy } from "../process/supervised-process.ts";
 import { appLaunch, isPartOfTulle } from "./environment.ts";
-import { hostAddress, nodeName } from "./node.ts";
+import type { PodAddresses, PodNetwork } from "../network/pod-network.ts";
 import { type EntryAnswer, entryOf, localhostOf } from "./pod-entry.ts";
 import { type ContainerPlan, type ContainerPort, podLabels, type PodPlan } from "./pod-plan.ts";
 import { Program, type ProgramOwner, type ProgramState, proxyContainer } from "./program.ts";
-import { type PodAddresses, sidecarSpec, terminationDrainMs, tokenFile, type SidecarSettings } from "./sidecar.ts";
+import { sidecarSpec, terminationDrainMs, tokenFile, type SidecarSettings } from "./sidecar.ts";
 import { untilQuiet } from "./until-quiet.ts";
 import type { TextsOf } from "./variables.ts";
 import type { WorkloadTokens } from "./workload-tokens.ts";
@@ -61,11 +61,12 @@ export interface PodListener {
 const proxyPorts = [15_000, 15_007, 15_020, 15_021];
 /** What is left of a proxy this long after it should have drained is stuck. */
 const proxyStopGraceMs = 5000;
+const networkRetryMs = 5000;
 
 export class LocalPod implements ProgramOwner {
   readonly name: string;
   readonly plan: PodPlan;
-  readonly addresses: PodAddresses;
+  readonly network: PodNetwork;
   /** Tells the pod from an earlier one of its name. */
   readonly uid = randomUUID();
   readonly createdAt: string;
@@ -75,14 +76,16 @@ export class LocalPod implements ProgramOwner {
   readonly #proxy: Program | undefined;
   readonly #programs: readonly Program[];
   #leaving: Promise<void> | undefined;
+  #networkFailure: string | undefined;
+  #networkTimer: NodeJS.Timeout | undefined;
   /** When it was told to leave (RFC 3339). */
   leavingSince: string | undefined;
   #proxyRestart: Promise<void> | undefined;
 
-  constructor(name: string, plan: PodPlan, addresses: PodAddresses, settings: PodSettings, listener: PodListener) {
+  constructor(name: string, plan: PodPlan, network: PodNetwork, settings: PodSettings, listener: PodListener) {
     this.name = name;
     this.plan = plan;
-    this.addresses = addresses;
+    this.network = network;
     this.createdAt = new Date().toISOString();
     this.#listener = listener;
     this.#settings = settings;
@@ -98,7 +101,8 @@ export class LocalPod implements ProgramOwner {
         owner: this,
         spec: sidecarSpec(this, settings, log, settings.restart),
         plan: undefined,
-        address: addresses.pod,
+        address: network.addresses.pod,
+        network,
         // All that may be listened at for its part: what does not listen there yet is no matter.
         ports: plan.injection === "gateway" ? proxyPorts : [...proxyPorts, ...this.ports.map(({ port }) => port)],
         leaders: () => pidsOf([proxy]),
@@ -112,12 +116,17 @@ export class LocalPod implements ProgramOwner {
         owner: this,
         spec: this.#appSpec(container, settings, log),
         plan: container,
-        address: addresses.app,
+        address: network.appAt,
+        network,
         ports: [],
         leaders: () => pidsOf(this.#programs),
         tellFailureAfterMs: settings.tellFailureAfterMs,
       });
     });
+  }
+
+  get addresses(): PodAddresses {
+    return this.network.addresses;
   }
 
   get phase(): PodPhase {
@@ -136,7 +145,9 @@ export class LocalPod implements ProgramOwner {
   get failure(): string | undefined {
     return this.ready
       ? undefined
-      : (this.missing ?? this.#all.find(({ toldFailure }) => toldFailure !== undefined)?.toldFailure);
+      : (this.#networkFailure ??
+          this.missing ??
+          this.#all.find(({ toldFailure }) => toldFailure !== undefined)?.toldFailure);
   }
 
   /** What a program of it needs before it can be started; undefined when none waits for anything. */
@@ -182,13 +193,37 @@ export class LocalPod implements ProgramOwner {
   /** What a command needs to run as the container does. */
   entry(container: string | undefined): EntryAnswer {
     const localhost = localhostOf(this, this.#settings.publishedPorts);
-    return entryOf({ name: this.name, plan: this.plan, programs: this.#all, localhost }, container);
+    return entryOf(
+      { name: this.name, plan: this.plan, programs: this.#all, network: this.network, localhost },
+      container,
+    );
   }
 
   start(): void {
     if (this.#phase !== "starting-proxy") return;
+    if (this.network.prepare === undefined) this.#startAll();
+    else void this.#prepareNetwork(this.network.prepare.bind(this.network));
+  }
+
+  #startAll(): void {
     if (this.#proxy === undefined) this.#startPrograms();
     else void this.#startProxy(this.#proxy);
+  }
+
+  /** Nothing is started in a network that is not whole; it is tried again, as a kubelet does. */
+  async #prepareNetwork(prepare: NonNullable<PodNetwork["prepare"]>): Promise<void> {
+    try {
+      await prepare(this.#settings.podStateFolder(this.name));
+      this.#networkFailure = undefined;
+    } catch (error) {
+      if (this.leaving) return;
+      this.#networkFailure = `its network cannot be made: ${error instanceof Error ? error.message : String(error)}`;
+      this.onChange();
+      this.#networkTimer = setTimeout(() => this.start(), networkRetryMs).unref();
+      return;
+    }
+    // It may have been told to leave meanwhile.
+    if (!this.leaving && this.#phase === "starting-proxy") this.#startAll();
   }
 
   /** The token first: without one the proxy would have to ask again for its certificate. */
@@ -226,6 +261,7 @@ export class LocalPod implements ProgramOwner {
 
   /** Ends everything at once. */
   destroy(): void {
+    clearTimeout(this.#networkTimer);
     for (const program of this.#all) program.stopProbes();
     this.#endToken();
     for (const program of this.#all) program.process.destroy();
@@ -236,6 +272,7 @@ export class LocalPod implements ProgramOwner {
   }
 
   async #leave(drain: boolean): Promise<void> {
+    clearTimeout(this.#networkTimer);
     const ran = this.#phase !== "blocked";
     const wasRunning = this.#phase === "running";
     // Here and not before the first await: the caller has to see a leaving pod only once `leaving` says so.
@@ -273,7 +310,7 @@ export class LocalPod implements ProgramOwner {
   async #becomeQuiet(): Promise<void> {
     await this.#listener.withdrawn(this);
     if (this.#proxy !== undefined && this.plan.injection === "sidecar")
-      await untilQuiet(this.addresses.pod, terminationDrainMs(this.plan));
+      await untilQuiet(this.network, terminationDrainMs(this.plan));
   }
 
   #endToken(): void {
@@ -287,6 +324,7 @@ export class LocalPod implements ProgramOwner {
 
   #appSpec(container: ContainerPlan, settings: PodSettings, logFile: string): ProcessSpec {
     const cwd = path.resolve(settings.commandFolder, this.plan.folder ?? ".");
+    const isCaptured = this.network.interceptionMode !== "NONE";
     return {
       name: `${this.name}/${container.name}`,
       cwd,
@@ -299,13 +337,15 @@ export class LocalPod implements ProgramOwner {
             uid: this.uid,
             labels: podLabels(this.plan),
             annotations: this.plan.annotations,
-            nodeName,
+            nodeName: this.network.node.name,
             serviceAccount: this.plan.serviceAccount,
             podAddress: this.addresses.pod,
-            hostAddress,
+            hostAddress: this.network.node.address,
           },
-          appAddress: this.addresses.app,
-          sidecarAddress: this.plan.injection === "none" ? undefined : this.addresses.pod,
+          appAddress: this.network.listenAt,
+          enter: () => this.network.enter({ user: container.user, cwd }),
+          hasOwnNetwork: isCaptured,
+          sidecarAddress: this.plan.injection === "none" || isCaptured ? undefined : this.addresses.pod,
           inherited: settings.env,
           nodePath: settings.nodePath,
           compileCache: isPartOfTulle(container.argv, cwd, settings)

@@ -3,7 +3,8 @@
 import { existsSync } from "node:fs";
 import type { PodPlan } from "./pod-plan.ts";
 import { type Program, proxyContainer } from "./program.ts";
-import type { PodAddresses, ProxiedPod } from "./sidecar.ts";
+import type { PodNetwork } from "../network/pod-network.ts";
+import type { ProxiedPod } from "./sidecar.ts";
 
 export interface EntryRequest {
   readonly namespace: string;
@@ -15,7 +16,11 @@ export interface EntryRequest {
 export interface PodEntry {
   readonly cwd: string;
   readonly env: Readonly<Record<string, string>>;
-  /** Where the ports are that `localhost` has within a pod. */
+  /** Words before the command, which lead into the pod. */
+  readonly enter: readonly string[];
+  /** Of a network of the pod's own: where other programs of this user enter it. */
+  readonly network: string | undefined;
+  /** Where the ports are that `localhost` has within a pod, where that is not the pod's own. */
   readonly localhost: readonly LocalhostPort[];
 }
 
@@ -32,13 +37,17 @@ export interface EnteredPod {
   readonly name: string;
   readonly plan: PodPlan;
   readonly programs: readonly Program[];
+  readonly network: Pick<PodNetwork, "enter" | "path" | "interceptionMode">;
   readonly localhost: readonly LocalhostPort[];
 }
 
 /** The proxy's pages and its agent's, which a container asks by `localhost` on Kubernetes. */
 const proxyPages = [15_000, 15_020, 15_021];
 
-export function entryOf({ name, plan, programs, localhost }: EnteredPod, container: string | undefined): EntryAnswer {
+export function entryOf(
+  { name, plan, programs, network, localhost }: EnteredPod,
+  container: string | undefined,
+): EntryAnswer {
   if (programs.length === 0) {
     const [problem] = plan.problems;
     return { problem: `${name} cannot run here: ${problem?.message}`, ...(problem && { hint: problem.suggestion }) };
@@ -58,19 +67,25 @@ export function entryOf({ name, plan, programs, localhost }: EnteredPod, contain
     const names = [...apps.map(({ plan: own }) => own!.name), ...(proxy === undefined ? [] : [proxyContainer])];
     return { problem: `${name} has no container "${container}"`, hint: `It has: ${names.join(", ")}` };
   }
+  if (network.interceptionMode !== "NONE" && network.path === undefined)
+    return { problem: `the network of ${name} is not there yet` };
   const { cwd, launch } = program.process.spec;
   const made = launch();
   const which = program.plan?.name ?? proxyContainer;
   if ("missing" in made) return { problem: `the environment of ${which} in ${name} is not there: ${made.missing}` };
   if (!existsSync(cwd)) return { problem: `the folder of ${which} in ${name} is not there: ${cwd}` };
-  return { entry: { cwd, env: made.env, localhost } };
+  const enter = network.enter({ cwd, user: program.plan === undefined ? "proxy" : program.plan.user });
+  return { entry: { cwd, env: made.env, enter, network: network.path, localhost } };
 }
 
 /** `published` lead to the pod at the machine's own localhost. */
 export function localhostOf(
-  { plan, addresses, ports }: Pick<ProxiedPod, "plan" | "ports"> & { readonly addresses: PodAddresses },
+  { plan, network, ports }: Pick<ProxiedPod, "plan" | "ports" | "network">,
   published: readonly { readonly hostPort: number; readonly targetPort: number }[],
 ): readonly LocalhostPort[] {
+  // A network of its own has a localhost of its own.
+  if (network.interceptionMode !== "NONE") return [];
+  const { addresses } = network;
   const isGateway = plan.injection === "gateway";
   const own = ports.map(({ port }) => ({ port, address: isGateway ? addresses.pod : addresses.app }));
   const pages = plan.injection === "none" ? [] : proxyPages.map((port) => ({ port, address: addresses.pod }));

@@ -26,10 +26,18 @@ export interface ContainerPort {
   readonly port: number;
 }
 
+/** Of the container's `securityContext`, else of the pod's. */
+export interface ContainerUser {
+  readonly uid: number | undefined;
+  readonly gid: number | undefined;
+}
+
 /** One program of a pod. */
 export interface ContainerPlan {
   readonly name: string;
   readonly argv: readonly string[];
+  /** As whom it runs; whoever runs the instance where nothing is said. Without effect in loopback mode. */
+  readonly user: ContainerUser;
   readonly variables: readonly Variable[];
   readonly ports: readonly ContainerPort[];
   readonly readinessProbe: Probe | undefined;
@@ -218,6 +226,10 @@ function planContainers(
   return spec.containers.map((container) => ({
     name: container.name,
     argv: commandOf(container, annotations, problems),
+    user: {
+      uid: container.securityContext?.runAsUser ?? spec.securityContext?.runAsUser,
+      gid: container.securityContext?.runAsGroup ?? spec.securityContext?.runAsGroup,
+    },
     variables: variablesOf(container, spec.containers),
     ports: (container.ports ?? []).map(({ name, containerPort }) => ({ name, port: containerPort })),
     readinessProbe: container.readinessProbe,

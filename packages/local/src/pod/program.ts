@@ -1,6 +1,7 @@
 // One program of a pod, a container's or the proxy, with the probes that say whether it is well. What follows from that
 // for the pod is the pod's affair (local-pod.ts).
 import type { Pod } from "@tulle/config";
+import type { PodNetwork } from "../network/pod-network.ts";
 import { groupListeners } from "../network/group-listeners.ts";
 import type { ProcessEnd, ProcessSpec } from "../process/supervised-process.ts";
 import { SupervisedProcess } from "../process/supervised-process.ts";
@@ -47,6 +48,7 @@ export interface ProgramSettings {
   readonly plan: ContainerPlan | undefined;
   /** Where it listens and is probed. */
   readonly address: string;
+  readonly network: Pick<PodNetwork, "connect" | "proxyAt" | "path">;
   /** What it may listen at besides the ports of its plan. */
   readonly ports: readonly number[];
   /** The processes that may listen there for it. */
@@ -127,7 +129,7 @@ export class Program {
     if (plan === undefined) {
       // One that says that it leaves means it: others have to know before its drain is over.
       const onLeaving = (): void => this.#setReady(false);
-      const check: Check = (onFailure) => proxyCheck(this.#settings.address, onLeaving, onFailure);
+      const check: Check = (onFailure) => proxyCheck(this.#settings.network, onLeaving, onFailure);
       this.#loops = [startProbeLoop(this.#byItself(check), proxyTiming, (well) => this.#setReady(well))];
       return;
     }
@@ -143,12 +145,14 @@ export class Program {
 
   #startSteadyProbes(plan: ContainerPlan): void {
     const [first] = plan.ports;
-    const { address } = this.#settings;
+    const { address, network } = this.#settings;
     const readiness =
       this.#checkOf(plan, plan.readinessProbe) ??
       // Kubernetes calls a container without a probe ready at once; a port that nobody listens on yet would fail
       // requests.
-      (first === undefined ? undefined : (onFailure?: OnFailure) => tcpCheck(address, first.port, 1000, onFailure));
+      (first === undefined
+        ? undefined
+        : (onFailure?: OnFailure) => tcpCheck({ address, connect: network.connect }, first.port, 1000, onFailure));
     this.#loops = [];
     if (readiness === undefined) {
       this.#setReady(true);
@@ -169,7 +173,8 @@ export class Program {
   }
 
   #checkOf(plan: ContainerPlan, probe: ContainerPlan["readinessProbe"]): Check | undefined {
-    return probe === undefined ? undefined : checkOf(probe, { address: this.#settings.address, ports: plan.ports });
+    const { address, network } = this.#settings;
+    return probe && checkOf(probe, { address, connect: network.connect, ports: plan.ports });
   }
 
   /** All that may be listened at for its part: what does not listen there yet is no matter. */
@@ -185,10 +190,12 @@ export class Program {
    * asked.
    */
   #byItself(check: Check): () => Promise<CheckResult> {
-    const { address, leaders } = this.#settings;
+    const { address, leaders, network } = this.#settings;
+    const explained = this.#explained("Readiness", check);
+    // Nobody else is in a network that is the pod's alone.
+    if (network.path !== undefined) return explained;
     const own = new OwnPorts({ podName: this.#owner.name, address, leaders });
     const ports = this.#ownPorts;
-    const explained = this.#explained("Readiness", check);
     return async () => {
       const foreign = own.foreignHolder(ports);
       if (foreign === undefined) return explained();

@@ -1,6 +1,8 @@
 // Not by an import, which reads every export and so loads fetch's library (ARCHITECTURE.md, "What makes it start
 // quickly").
+import type { Socket } from "node:net";
 import type { OnFailure } from "./health-check.ts";
+import type { AskedProxy } from "./until-quiet.ts";
 const { request } = process.getBuiltinModule("node:http");
 // The probe of a pod's proxy: Istio's health port, and what the agent says there of its own end.
 
@@ -12,13 +14,21 @@ const leavingText = "the agent is stopping";
 
 /** True when the proxy is ready. `onLeaving` is called when it says that it is about to end. Never rejects. */
 export function proxyCheck(
-  address: string,
+  { proxyAt: address, connect }: AskedProxy,
   onLeaving: () => void,
   onFailure: OnFailure = () => undefined,
 ): Promise<boolean> {
   const { promise, resolve } = Promise.withResolvers<boolean>();
   const headers = { "user-agent": "tulle-probe" };
-  const options = { host: address, port: healthPort, path: healthPath, headers, agent: false, timeout: timeoutMs };
+  const createConnection = (): Socket => connect({ host: address, port: healthPort });
+  const options = {
+    host: address,
+    port: healthPort,
+    path: healthPath,
+    headers,
+    createConnection,
+    timeout: timeoutMs,
+  };
   const outgoing = request(options, (response) => {
     let text = "";
     response.setEncoding("utf8");

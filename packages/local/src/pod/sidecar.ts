@@ -3,6 +3,7 @@ import path from "node:path";
 import { makeOwnFolder } from "@tulle/identity/own";
 import type { ProcessSpec, RestartPolicy } from "../process/supervised-process.ts";
 import { inheritedEnvironment } from "./environment.ts";
+import type { PodNetwork } from "../network/pod-network.ts";
 import type { ContainerPort, PodPlan } from "./pod-plan.ts";
 
 /**
@@ -18,17 +19,11 @@ const ownUserPorts = [15_000, 15_007];
  */
 export const sidecarNodeOptions = "--max-semi-space-size=4";
 
-export interface PodAddresses {
-  /** Of the pod: where its sidecar listens, or its app when it has none. */
-  readonly pod: string;
-  readonly app: string;
-}
-
 /** The pod that a proxy is beside. */
 export interface ProxiedPod {
   readonly name: string;
   readonly plan: PodPlan;
-  readonly addresses: PodAddresses;
+  readonly network: PodNetwork;
   readonly ports: readonly ContainerPort[];
 }
 
@@ -68,13 +63,15 @@ export function sidecarSpec(
 ): ProcessSpec {
   const { plan } = pod;
   const inherited = settings.publishedPorts.filter((port) => port.descriptor !== undefined);
-  const stateFolder = settings.podStateFolder(pod.name);
-  makeOwnFolder(stateFolder);
+  const { network } = pod;
+  const podFolder = settings.podStateFolder(pod.name);
+  makeOwnFolder(podFolder);
+  const stateFolder = network.proxyFolder(podFolder);
   return {
     name: `${pod.name}/proxy`,
-    cwd: stateFolder,
+    cwd: podFolder,
     launch: () => ({
-      argv: [...settings.tulleCommand, "agent"],
+      argv: [...network.enter({ user: "proxy", cwd: stateFolder }), ...settings.tulleCommand, "agent"],
       env: {
         ...inheritedEnvironment(settings.env, settings.nodePath),
         ...plan.proxyMetadata,
@@ -86,7 +83,7 @@ export function sidecarSpec(
         TULLE_PROXY_TYPE: plan.injection === "gateway" ? "router" : "sidecar",
         POD_NAME: pod.name,
         POD_NAMESPACE: plan.namespace,
-        INSTANCE_IP: pod.addresses.pod,
+        INSTANCE_IP: network.addresses.pod,
         SERVICE_ACCOUNT: plan.serviceAccount,
         TULLE_NODE_METADATA: JSON.stringify(nodeMetadata(pod, settings)),
         TULLE_XDS_ADDRESS: settings.xdsAddress,
@@ -95,8 +92,7 @@ export function sidecarSpec(
         TULLE_STATE_DIR: stateFolder,
         TULLE_PROXY: plan.proxy,
         TULLE_DRAIN_MS: String(terminationDrainMs(plan)),
-        TULLE_OWN_USER_PORTS: ownUserPorts.join(","),
-        TULLE_OWN_USER_RANGE: settings.addressRange,
+        ...accessVariables(pod, settings),
         TULLE_PROXY_MEMORY_LIMIT_BYTES: String(plan.proxyMemoryBytes ?? 0),
         ...(plan.mergedMetrics === undefined
           ? {}
@@ -115,6 +111,22 @@ export function sidecarSpec(
   };
 }
 
+/** Who may reach the proxy, and what it answers of names. */
+function accessVariables(
+  { name, network, plan }: ProxiedPod,
+  settings: SidecarSettings,
+): Readonly<Record<string, string>> {
+  if (network.interceptionMode === "NONE")
+    return { TULLE_OWN_USER_PORTS: ownUserPorts.join(","), TULLE_OWN_USER_RANGE: settings.addressRange };
+  return plan.injection === "gateway"
+    ? {}
+    : {
+        DNS_PROXY_ADDR: "localhost:15053",
+        TULLE_OWN_DOMAINS: "cluster.local",
+        TULLE_RESOLVER_FILE: network.resolverFile(settings.podStateFolder(name)),
+      };
+}
+
 /** How long requests may go on after a proxy was told to end. Istio's default. */
 export function terminationDrainMs({ proxyConfig }: Pick<PodPlan, "proxyConfig">): number {
   return proxyConfig.terminationDrainMs ?? 5000;
@@ -127,7 +139,7 @@ export function tokenFile(podName: string, settings: Pick<SidecarSettings, "podS
 
 /** Node metadata by Istio's names; `APP_ADDRESS` and `PUBLISHED_PORTS` are ours. */
 function nodeMetadata(pod: ProxiedPod, settings: SidecarSettings): Readonly<Record<string, unknown>> {
-  const { plan } = pod;
+  const { plan, network } = pod;
   const bound = settings.publishedPorts.filter((port) => port.descriptor === undefined);
   return {
     NAME: pod.name,
@@ -139,11 +151,11 @@ function nodeMetadata(pod: ProxiedPod, settings: SidecarSettings): Readonly<Reco
     SERVICE_ACCOUNT: plan.serviceAccount,
     CLUSTER_ID: settings.clusterId,
     MESH_ID: "cluster.local",
-    INSTANCE_IPS: pod.addresses.pod,
+    INSTANCE_IPS: network.ips.join(","),
     POD_PORTS: pod.ports.map(({ name, port }) => ({ ...(name === undefined ? {} : { name }), containerPort: port })),
     APP_CONTAINERS: plan.containers.map((container) => container.name).join(","),
-    INTERCEPTION_MODE: "NONE",
-    ...(plan.injection === "gateway" ? {} : { APP_ADDRESS: pod.addresses.app }),
+    INTERCEPTION_MODE: network.interceptionMode,
+    ...(plan.injection === "gateway" ? {} : { APP_ADDRESS: network.addresses.app }),
     ...(bound.length === 0
       ? {}
       : {

@@ -9,6 +9,7 @@ export interface EndpointPod {
   readonly namespace: string;
   readonly labels: Readonly<Record<string, string>>;
   readonly address: string;
+  readonly nodeName?: string;
   readonly ports: readonly ContainerPort[];
   readonly ready: boolean;
   readonly leaving: boolean;
@@ -56,6 +57,7 @@ function slicesOf(service: Service, pods: readonly EndpointPod[]): EndpointSlice
           serving: pod.ready,
           terminating: pod.leaving,
         },
+        ...(pod.nodeName === undefined ? {} : { nodeName: pod.nodeName }),
         targetRef: { kind: "Pod", name: pod.name, namespace },
       })),
   }));

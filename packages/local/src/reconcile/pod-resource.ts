@@ -1,7 +1,6 @@
 // A running pod as an object of the store: what the control plane, `tulle pods` and `tulle get` know of it.
 import type { Pod } from "@tulle/config";
 import type { LocalPod } from "../pod/local-pod.ts";
-import { nodeName } from "../pod/node.ts";
 import { planName, podLabels } from "../pod/pod-plan.ts";
 
 /** Where the app itself listens, past its sidecar. */
@@ -32,11 +31,11 @@ export function buildPod(pod: LocalPod, wishes: Readonly<Record<string, string>>
       ...(pod.leavingSince === undefined ? {} : { deletionTimestamp: pod.leavingSince }),
       ownerReferences: [{ apiVersion: "apps/v1", kind: "ReplicaSet", name: planName(plan) }],
     },
-    spec: { ...plan.spec, serviceAccountName: plan.serviceAccount, nodeName },
+    spec: { ...plan.spec, serviceAccountName: plan.serviceAccount, nodeName: pod.network.node.name },
     status: {
       phase: pod.phase === "running" ? "Running" : "Pending",
       podIP: pod.addresses.pod,
-      podIPs: [{ ip: pod.addresses.pod }],
+      podIPs: pod.network.ips.map((ip) => ({ ip })),
       conditions: [
         {
           type: "Ready",

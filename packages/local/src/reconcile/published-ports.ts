@@ -1,13 +1,13 @@
 // The ports of this machine that lead into the mesh. The supervisor holds their listening sockets for as long as it
 // lives, and gateways inherit them: a gateway that restarts or is replaced finds the connections that came meanwhile in
 // the queue.
-import { connect } from "node:net";
 import { connect as connectSecurely } from "node:tls";
 import { isBehind, type Service } from "@tulle/config";
 import { type PublishedPort, publishedUrl } from "../instance.ts";
 import type { PlanProblem, PodPlan } from "../pod/pod-plan.ts";
 import { waitUntil } from "../process/wait-until.ts";
 import { publishAnnotation, wantedPorts, type PortMapping, type WantedPort } from "./published-port-mappings.ts";
+import { type Connect, connectHere, type MeshNetwork } from "../network/pod-network.ts";
 import { closeSocket, listeningSocket, SystemCallFailed } from "../network/libc.ts";
 import { holderText, isKeptByClosedConnections } from "../network/port-holder.ts";
 
@@ -15,6 +15,7 @@ import { holderText, isKeptByClosedConnections } from "../network/port-holder.ts
 // quickly").
 const { request } = process.getBuiltinModule("node:http");
 
+const here: MeshNetwork["machine"] = { within: (make) => make(), connect: connectHere };
 const publishAddress = "127.0.0.1";
 const answerTimeoutMs = 30_000;
 /** Of one try. */
@@ -38,10 +39,12 @@ export interface PortForPod {
 export class PublishedPorts {
   readonly #overrides: readonly PortMapping[];
   readonly #held = new Map<number, HeldPort>();
+  readonly #machine: MeshNetwork["machine"];
   #services: readonly Service[] = [];
 
-  constructor(overrides: readonly PortMapping[]) {
+  constructor(overrides: readonly PortMapping[], machine: MeshNetwork["machine"] = here) {
     this.#overrides = overrides;
+    this.#machine = machine;
   }
 
   /**
@@ -74,7 +77,7 @@ export class PublishedPorts {
       const service = services.find((each) => matchesService(each, port));
       try {
         const own = service !== undefined && bindsItself(service);
-        this.#held.set(hostPort, { ...port, descriptor: own ? undefined : listeningSocket(publishAddress, hostPort) });
+        this.#held.set(hostPort, { ...port, descriptor: own ? undefined : this.#listen(hostPort) });
       } catch (error) {
         if (!(error instanceof SystemCallFailed)) throw error;
         if (error.code === "EADDRINUSE") taken.push(port);
@@ -86,6 +89,10 @@ export class PublishedPorts {
     return found;
   }
 
+  #listen(port: number): number {
+    return this.#machine.within(() => listeningSocket(publishAddress, port));
+  }
+
   /**
    * The option that leads around all ports that are taken, and keeps what the command line said of others: whoever
    * types what a message says has to get through with it.
@@ -94,7 +101,7 @@ export class PublishedPorts {
     const targets = new Set(taken.map(({ targetPort }) => targetPort));
     const kept = this.#overrides.filter(({ targetPort }) => !targets.has(targetPort));
     const moved = taken.map(({ hostPort, targetPort }) => {
-      const free = freePortAbove(hostPort, used);
+      const free = this.#machine.within(() => freePortAbove(hostPort, used));
       used.add(free);
       return { hostPort: free, targetPort };
     });
@@ -150,12 +157,15 @@ export class PublishedPorts {
     await Promise.all(
       ports.map(async (published) => {
         const what = `an answer through ${publishedUrl(published)} (${published.service})`;
-        await waitUntil(() => answers(published, isPartial, served.get(published.port) === true), {
-          timeoutMs: answerTimeoutMs,
-          signal,
-          what: () => what,
-          onWaiting: () => onWaiting([...awaited.add(what)]),
-        });
+        await waitUntil(
+          () => answers(this.#machine.connect, published, isPartial, served.get(published.port) === true),
+          {
+            timeoutMs: answerTimeoutMs,
+            signal,
+            what: () => what,
+            onWaiting: () => onWaiting([...awaited.add(what)]),
+          },
+        );
         if (awaited.delete(what)) onWaiting([...awaited]);
       }),
     );
@@ -174,14 +184,15 @@ export interface PortProblem extends PlanProblem {
 }
 
 /** Names who has the port, where that can be known. */
-export function withHolder(problem: PortProblem): PortProblem {
-  if (problem.takenPort === undefined) return problem;
-  return { ...problem, message: problem.message + holderText(publishAddress, problem.takenPort) };
+export function withHolder(problem: PortProblem, { within }: MeshNetwork["machine"]): PortProblem {
+  const { takenPort } = problem;
+  if (takenPort === undefined) return problem;
+  return { ...problem, message: problem.message + within(() => holderText(publishAddress, takenPort)) };
 }
 
 /** Whether what stands in the way goes by itself within a minute. */
-export async function isPassing({ takenPort }: PortProblem): Promise<boolean> {
-  return takenPort !== undefined && (await isKeptByClosedConnections(publishAddress, takenPort));
+export function isPassing({ takenPort }: PortProblem, { within }: MeshNetwork["machine"]): boolean {
+  return takenPort !== undefined && within(() => isKeptByClosedConnections(publishAddress, takenPort));
 }
 
 function subjectOf(service: Service): string {
@@ -251,9 +262,14 @@ function isFree(port: number): boolean {
  * Whether the port leads somewhere: any answer of an application counts, a 503 too, and any of the proxy itself but
  * that it has no endpoint yet.
  */
-function answers(published: PublishedPort, isPartial: boolean, needsProxyHeader: boolean): Promise<boolean> {
+function answers(
+  connect: Connect,
+  published: PublishedPort,
+  isPartial: boolean,
+  needsProxyHeader: boolean,
+): Promise<boolean> {
   const { address, port, protocol } = published;
-  if (protocol === "tcp") return accepts(address, port);
+  if (protocol === "tcp") return accepts(connect, address, port);
   const { promise, resolve } = Promise.withResolvers<boolean>();
   const outgoing = request({
     path: "/",
@@ -280,10 +296,13 @@ function answers(published: PublishedPort, isPartial: boolean, needsProxyHeader:
 }
 
 /** Of bytes that nobody here understands no answer can be asked for. */
-function accepts(address: string, port: number): Promise<boolean> {
+function accepts(connect: Connect, address: string, port: number): Promise<boolean> {
   const { promise, resolve } = Promise.withResolvers<boolean>();
-  const socket = connect({ host: address, port, timeout: probeTimeoutMs }, () => resolve(true));
-  socket.once("connect", () => socket.destroy());
+  const socket = connect({ host: address, port }).setTimeout(probeTimeoutMs);
+  socket.once("connect", () => {
+    resolve(true);
+    socket.destroy();
+  });
   socket.once("timeout", () => socket.destroy());
   socket.once("error", () => resolve(false));
   socket.once("close", () => resolve(false));

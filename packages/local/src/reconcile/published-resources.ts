@@ -18,6 +18,7 @@ export function publishedResources(
       namespace: pod.plan.namespace,
       labels: pod.plan.labels,
       address: pod.addresses.pod,
+      nodeName: pod.network.node.name,
       ports: pod.ports,
       ready: pod.ready,
       leaving: pod.leaving,

@@ -6,6 +6,7 @@ import path from "node:path";
 import { test } from "node:test";
 import type { ApiClient, Deployment, MeshResource, ResourceWatchOptions } from "@tulle/config";
 import type { AddressBlock } from "../network/address-block.ts";
+import { LoopbackNetwork } from "../network/loopback-network.ts";
 import { openStateDirectory } from "../state-directory.ts";
 import type { SupervisorEvent } from "../supervisor-event.ts";
 import { Reconciler } from "./reconciler.ts";
@@ -66,7 +67,7 @@ test("replicas without an address are told of, and the others run", async (conte
   const reconciler = new Reconciler({
     api: apiWith(deployment),
     state,
-    block: blockOf(3),
+    network: new LoopbackNetwork(blockOf(3)),
     proxy: "tulle",
     hasEnvoy: false,
     publish: [],

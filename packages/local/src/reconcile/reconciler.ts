@@ -22,7 +22,7 @@ import {
 } from "@tulle/config";
 import { allAcknowledged } from "../control-plane-process.ts";
 import { type PublishedPort, publishedUrl } from "../instance.ts";
-import type { AddressBlock } from "../network/address-block.ts";
+import type { MeshNetwork } from "../network/pod-network.ts";
 import { PublishedPorts, type PortProblem } from "./published-ports.ts";
 import { LocalPod, type PodListener, type PodSettings } from "../pod/local-pod.ts";
 import { isWarm } from "../pod/is-warm.ts";
@@ -41,7 +41,7 @@ import { type HeardStore, Publisher } from "./publisher.ts";
 export interface ReconcilerOptions {
   readonly api: ApiClient;
   readonly state: StateDirectory;
-  readonly block: AddressBlock;
+  readonly network: MeshNetwork;
   /** Proxy of pods that name none. */
   readonly proxy: ProxyKind;
   readonly hasEnvoy: boolean;
@@ -84,7 +84,7 @@ export class Reconciler implements PodListener {
 
   constructor(options: ReconcilerOptions) {
     this.#options = options;
-    this.#ports = new PublishedPorts(options.publish);
+    this.#ports = new PublishedPorts(options.publish, options.network.machine);
     this.#publisher = new Publisher(
       options.api,
       () => this.#heardStore(),
@@ -166,7 +166,7 @@ export class Reconciler implements PodListener {
   async isServing(): Promise<boolean> {
     if (!this.isConverged() || !(await this.isAcknowledged())) return false;
     const proxied = this.#runnable().filter((pod) => pod.plan.injection !== "none");
-    const warm = await Promise.all(proxied.map((pod) => isWarm(pod.addresses.pod)));
+    const warm = await Promise.all(proxied.map((pod) => isWarm(pod.network)));
     return warm.every(Boolean) && this.isConverged();
   }
 
@@ -216,11 +216,10 @@ export class Reconciler implements PodListener {
   }
 
   #forget(pod: LocalPod): void {
-    const { block, state } = this.#options;
+    const { state } = this.#options;
     this.#pods.delete(pod.name);
     this.#wishes.forget(pod.name);
-    block.release(pod.addresses.pod);
-    if (pod.addresses.app !== pod.addresses.pod) block.release(pod.addresses.app);
+    pod.network.close();
     state.removePodFolder(pod.name);
     state.retireLogs(pod.name);
   }
@@ -303,7 +302,7 @@ export class Reconciler implements PodListener {
     }));
     const step = planRollout(deployment.spec.replicas, pods);
     for (const name of step.remove) void this.#pods.get(name)?.leave({ drain: true });
-    const possible = Math.floor(this.#options.block.free / addressesOf(plan));
+    const possible = this.#options.network.room(plan);
     if (step.start > possible) this.#tellNoAddress(deployment, step.start - possible);
     for (let count = 0; count < Math.min(step.start, possible); count += 1) this.#startPod(plan);
     this.#restartProxies(own, deployment.spec.replicas);
@@ -346,19 +345,17 @@ export class Reconciler implements PodListener {
   #tellNoAddress({ metadata, spec }: Deployment, missing: number): void {
     this.#withoutAddress += missing;
     this.#tell(`Deployment ${metadata.namespace}/${metadata.name}`, {
-      message: `not all of its ${spec.replicas} replicas can run here: the instance has no loopback address left for them`,
+      message: `not all of its ${spec.replicas} replicas can run here: the instance has no address left for them`,
       suggestion: "Lower spec.replicas: an instance has addresses for about 500 pods.",
     });
   }
 
   #startPod(plan: PodPlan): void {
-    const { block, podSettings, onEvent } = this.#options;
+    const { network, podSettings, onEvent } = this.#options;
     const name = podName(plan, randomBytes(5));
-    const address = block.allocate();
-    const addresses = { pod: address, app: addressesOf(plan) === 2 ? block.allocate() : address };
     const textsOf: TextsOf = (...what) => this.#textsOf(...what);
     const settings = { ...podSettings, publishedPorts: this.#ports.forPod(plan), textsOf };
-    const pod = new LocalPod(name, plan, addresses, settings, this);
+    const pod = new LocalPod(name, plan, network.newPod(name, plan), settings, this);
     this.#pods.set(name, pod);
     const owner = `Deployment ${plan.namespace}/${plan.deployment}`;
     for (const problem of plan.problems) this.#tell(`${owner}, pod ${name}`, problem);
@@ -381,11 +378,6 @@ export class Reconciler implements PodListener {
   #trouble(message: string): void {
     if (this.#isOpen) this.#options.onEvent({ type: "trouble", message });
   }
-}
-
-/** The pod's and, past a sidecar, the app's. */
-function addressesOf(plan: Pick<PodPlan, "injection">): 1 | 2 {
-  return plan.injection === "sidecar" ? 2 : 1;
 }
 
 function ownerKey(pod: LocalPod): string {

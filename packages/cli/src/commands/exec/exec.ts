@@ -1,13 +1,11 @@
 // `tulle exec`: runs a command as a pod's container does, with the terminal and the streams of who typed it.
 import type { Command } from "commander";
-import type { EntryAnswer, EntryRequest, PodEntry } from "@tulle/local";
-import type { Instance } from "@tulle/local/instance";
-import { FoundSupervisor } from "@tulle/local/supervisor-socket";
 import { podArgumentText } from "../../arguments/choose-pod.ts";
-import { CommandFailure, exitCodes } from "../../command/command-failure.ts";
+import { CommandFailure } from "../../command/command-failure.ts";
 import type { CommandContext, InstanceOption } from "../../command/command-module.ts";
 import { addExamples, addInstanceOption } from "../../command/command-options.ts";
 import { requireHere } from "../../instance/control-plane-elsewhere.ts";
+import { enterPod } from "../../instance/enter-pod.ts";
 import { connect, withApiFailures } from "../../instance/instance-client.ts";
 import { podOf } from "../../proxy-admin/proxy-admin.ts";
 import { LocalhostPorts } from "./localhost-ports.ts";
@@ -35,7 +33,7 @@ export function register(command: Command, context: CommandContext): void {
     const client = connect(instance);
     const { items } = await withApiFailures(instance, () => client.list("Pod"));
     const { name, namespace } = podOf(items, pod, options, context).metadata;
-    const entry = await enter(instance, { pod: name, namespace, container: options.container }, context);
+    const entry = await enterPod(instance, { pod: name, namespace, container: options.container }, context);
     await using ports = await LocalhostPorts.open(entry.localhost);
     for (const { port, address, reason } of ports.missing) {
       const where = `in ${name} it would be ${address}:${port}`;
@@ -44,22 +42,7 @@ export function register(command: Command, context: CommandContext): void {
     // Of the terminal that it runs at, not of that where `tulle up` was typed.
     const term = context.env["TERM"];
     const env = term === undefined ? entry.env : { ...entry.env, TERM: term };
-    const exitCode = await runToItsEnd({ argv, cwd: entry.cwd, env });
+    const exitCode = await runToItsEnd({ argv: [...entry.enter, ...argv], cwd: entry.cwd, env });
     if (exitCode !== 0) throw new CommandFailure("", { exitCode });
   });
-}
-
-/** By the supervisor, which alone knows what its programs are started with. */
-async function enter(instance: Instance, request: EntryRequest, context: CommandContext): Promise<PodEntry> {
-  using supervisor = await FoundSupervisor.find(instance.stateDir, context.env);
-  if (supervisor === undefined) {
-    throw new CommandFailure(`nobody answers for ${instance.dir}`, { exitCode: exitCodes.noInstance });
-  }
-  const answer = await supervisor.ask(request).catch((error: Error) => {
-    throw new CommandFailure(error.message, { exitCode: exitCodes.noInstance, cause: error });
-  });
-  const { entry, ...refusal } = answer as Partial<Record<"entry", PodEntry>> &
-    Exclude<EntryAnswer, { entry: PodEntry }>;
-  if (entry !== undefined) return entry;
-  throw new CommandFailure(refusal.problem, refusal.hint === undefined ? {} : { hint: refusal.hint });
 }

@@ -6,7 +6,9 @@ import {
   CannotStart,
   FolderInUse,
   parsePortMappings,
+  startInOwnNetwork,
   Supervisor,
+  takeMachineNetwork,
   type PortMapping,
   type ProxyKind,
   type RestartPolicy,
@@ -16,10 +18,12 @@ import { CommandFailure, exitCodes } from "../../command/command-failure.ts";
 import type { CommandContext } from "../../command/command-module.ts";
 import { addExamples, workloadCertTtlOption } from "../../command/command-options.ts";
 import { compileCacheFolder, entryFile } from "../../command/installation.ts";
+import { launcherDescriptors } from "../../command/launcher.ts";
 import { UpProgress } from "./up-progress.ts";
 
 interface UpCommandOptions {
   readonly publish?: readonly PortMapping[];
+  readonly mode: "loopback" | "namespaces";
   readonly proxy: ProxyKind;
   readonly restart: RestartPolicy;
   readonly fresh?: boolean;
@@ -29,6 +33,11 @@ interface UpCommandOptions {
 
 export function register(command: Command, context: CommandContext): void {
   command.argument("<folder>", "folder with Kubernetes and mesh manifests (its own files, not its sub-folders)");
+  command.addOption(
+    new Option("--mode <mode>", "pods at loopback addresses, or each in a network of its own (needs root)")
+      .choices(["loopback", "namespaces"])
+      .default("loopback"),
+  );
   command.option(
     "--publish <port:target>",
     "port of this machine for a published target port, instead of the one in the manifest",
@@ -51,6 +60,7 @@ export function register(command: Command, context: CommandContext): void {
   addExamples(command, [
     ["tulle up samples/shop", "run the sample shop; Ctrl-C ends it"],
     ["tulle up samples/shop --publish 8081:8080,8444:8443", "on other ports, where 8080 and 8443 are taken"],
+    ["tulle up samples/shop --mode namespaces", "with captured connections, as root"],
     ["tulle up samples/shop --proxy envoy", "with Envoy beside each app (TULLE_ENVOY, or envoy on PATH)"],
   ]);
   command.action((folder: string, options: UpCommandOptions) =>
@@ -71,8 +81,9 @@ async function up(dir: string, options: UpCommandOptions, context: CommandContex
       exitCode: exitCodes.usage,
     });
   }
+  const machineNetwork = options.mode === "namespaces" ? ownNetwork(options, context) : undefined;
   const progress = new UpProgress(context, dir);
-  const supervisor = await start(dir, options, context, progress);
+  const supervisor = await start(dir, options, context, progress, machineNetwork);
   progress.follow(supervisor);
   const abort = new AbortController();
   const ended = endOnSignals(supervisor, abort, progress);
@@ -95,10 +106,12 @@ async function start(
   options: UpCommandOptions,
   context: CommandContext,
   progress: UpProgress,
+  machineNetwork: MachineNetwork,
 ): Promise<Supervisor> {
   try {
     return await Supervisor.start({
       dir,
+      machineNetwork,
       proxy: options.proxy,
       restart: options.restart,
       publish: options.publish ?? [],
@@ -115,6 +128,25 @@ async function start(
       throw new CommandFailure(error.message, { hint: asTyped(error.suggestion, context), cause: error });
     if (!(error instanceof FolderInUse)) throw error;
     throw new CommandFailure(error.message, { hint: `End it first: tulle down ${dir}`, cause: error });
+  }
+}
+
+type MachineNetwork = ReturnType<typeof takeMachineNetwork>;
+
+/** Comes back in a network of the instance's own, after this program was started again there. */
+function ownNetwork({ ownUserOnly }: UpCommandOptions, context: CommandContext): MachineNetwork {
+  if (ownUserOnly === true) {
+    throw new CommandFailure("--own-user-only is for loopback mode: with --mode namespaces nobody else is there", {
+      exitCode: exitCodes.usage,
+    });
+  }
+  const taken = takeMachineNetwork(context.env);
+  if (taken !== undefined) return taken;
+  try {
+    return startInOwnNetwork(context.env, launcherDescriptors());
+  } catch (error) {
+    if (!(error instanceof CannotStart)) throw error;
+    throw new CommandFailure(error.message, { hint: error.suggestion, cause: error });
   }
 }
 

@@ -19,7 +19,7 @@ export function registerDescribePod(command: Command, context: CommandContext): 
     const instance = await context.instance(options);
     const mesh = await readMesh(instance);
     const pod = podOf(mesh.pods, name, options, context);
-    const facts = { ...describePod(mesh, pod), policies: await policiesOf(pod) };
+    const facts = { ...describePod(mesh, pod), policies: await policiesOf(pod, instance, context) };
     await context.printData(facts, options.output, () => podText(facts, context.columns));
   });
 }
@@ -33,7 +33,7 @@ export function registerDescribeService(command: Command, context: CommandContex
     const mesh = await readMesh(instance);
     const service = chooseResource("Service", mesh.services, { text: name, namespace: options.namespace });
     const pod = mesh.pods.find((each) => isSelected(service, each));
-    const policies = pod === undefined ? undefined : await policiesOf(pod);
+    const policies = pod === undefined ? undefined : await policiesOf(pod, instance, context);
     const facts = { ...describeService(mesh, service), policies };
     await context.printData(facts, options.output, () => serviceText(facts, context.columns));
   });
@@ -70,9 +70,9 @@ async function listAll<K extends Kind>(client: ApiClient, kind: K) {
 }
 
 /** What its proxy enforces now; undefined where no proxy answers. */
-async function policiesOf(pod: Pod) {
+async function policiesOf(pod: Pod, instance: Instance, context: CommandContext) {
   try {
-    return enforcedPolicies(await listenersOf(proxyAdminOf(pod)));
+    return enforcedPolicies(await listenersOf(await proxyAdminOf(pod, instance, context)));
   } catch (error) {
     if (!(error instanceof CommandFailure)) throw error;
     return undefined;

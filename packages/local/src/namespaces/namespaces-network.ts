@@ -1,0 +1,103 @@
+// Namespaces mode: each pod has a network of its own on one of two simulated nodes, and nothing is shared with the
+// machine but its published ports.
+import type { NetworkNamespace } from "@tulle/capture";
+import { CannotStart } from "../cannot-start.ts";
+import type { MeshNetwork, PodNetwork } from "../network/pod-network.ts";
+import type { PodPlan } from "../pod/pod-plan.ts";
+import { firstPod, lastPod, serviceRange, supervisorAddress } from "./addresses.ts";
+import { makeFabric, type Node } from "./fabric.ts";
+import { PodNamespace } from "./pod-namespace.ts";
+import { findSystemPrograms, type SystemPrograms } from "./system-programs.ts";
+
+export class NamespacesNetwork implements MeshNetwork {
+  readonly controlPlaneAddress = supervisorAddress.ipv4;
+  readonly controlPlaneArguments = ["--service-cluster-ip-range", serviceRange, "--network-mode", "namespaces"];
+  readonly sharedRange = "";
+  readonly machine: MeshNetwork["machine"];
+  readonly #nodes: readonly NodeOfPods[];
+  readonly #programs: SystemPrograms;
+  readonly #machineNetwork: NetworkNamespace;
+  #cables = 0;
+
+  private constructor(machine: NetworkNamespace, nodes: readonly Node[], programs: SystemPrograms) {
+    this.#machineNetwork = machine;
+    this.#programs = programs;
+    this.#nodes = nodes.map((node) => new NodeOfPods(node));
+    this.machine = { within: (make) => machine.within(make), connect: (to) => machine.connect(to) };
+  }
+
+  /**
+   * This process was started in a network with nothing in it.
+   * @throws {CannotStart}
+   */
+  static async open(machine: NetworkNamespace, searchPath: string | undefined): Promise<NamespacesNetwork> {
+    const programs = findSystemPrograms(searchPath);
+    try {
+      return new NamespacesNetwork(machine, await makeFabric(), programs);
+    } catch (error) {
+      throw new CannotStart(
+        `the network of the pods cannot be made: ${(error as Error).message}`,
+        "It takes a kernel with veth, bridge and nf_tables. Leave --mode namespaces out: loopback mode needs none of it.",
+      );
+    }
+  }
+
+  room(): number {
+    return this.#nodes.reduce((sum, { free }) => sum + free, 0);
+  }
+
+  /** Of the nodes the one with the fewest pods, the first one of equals. */
+  newPod(name: string, plan: PodPlan): PodNetwork {
+    const node = this.#nodes.reduce((best, each) => (each.free > best.free ? each : best));
+    const number = node.take();
+    this.#cables += 1;
+    return new PodNamespace({
+      name,
+      plan,
+      node: node.node,
+      address: node.node.addresses.pod(number),
+      cable: `pod${this.#cables}`,
+      programs: this.#programs,
+      onClose: () => node.release(number),
+    });
+  }
+
+  close(): void {
+    for (const { node } of this.#nodes) node.network[Symbol.dispose]();
+    this.#machineNetwork[Symbol.dispose]();
+  }
+}
+
+/** A node, and which of its addresses are whose. */
+class NodeOfPods {
+  readonly node: Node;
+  readonly #taken = new Set<number>();
+  /** In turn, so that an address just given back rests as long as possible. */
+  #next = firstPod;
+
+  constructor(node: Node) {
+    this.node = node;
+  }
+
+  get free(): number {
+    return lastPod - firstPod + 1 - this.#taken.size;
+  }
+
+  /** @throws when none is left */
+  take(): number {
+    if (this.free === 0) throw new Error(`${this.node.addresses.name} has no address left`);
+    while (this.#taken.has(this.#next)) this.#step();
+    const number = this.#next;
+    this.#taken.add(number);
+    this.#step();
+    return number;
+  }
+
+  release(number: number): void {
+    this.#taken.delete(number);
+  }
+
+  #step(): void {
+    this.#next = this.#next === lastPod ? firstPod : this.#next + 1;
+  }
+}

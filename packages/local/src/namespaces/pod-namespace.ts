@@ -1,0 +1,151 @@
+// One pod in namespaces mode: a network with a cable to its node's bridge, files of its own, and the rules that lead
+// its connections through its sidecar. Everything is there before a program starts, or nothing is.
+import { chownSync, mkdirSync } from "node:fs";
+import path from "node:path";
+import { type CapturePlan, installCapture, NetworkNamespace, planOfAnnotations } from "@tulle/capture";
+import type { PodPlan } from "../pod/pod-plan.ts";
+import type { PodAddresses, PodNetwork, ProgramStart } from "../network/pod-network.ts";
+import { type AddressPair, prefixBits } from "./addresses.ts";
+import { type Node, podsBridge } from "./fabric.ts";
+import { ipBatch, setSysctls } from "./ip-batch.ts";
+import { closeMounts, mountPodFiles } from "./pod-files.ts";
+import { proxyUser, startWords } from "./program-start.ts";
+import type { SystemPrograms } from "./system-programs.ts";
+
+export interface PodNamespaceOptions {
+  readonly name: string;
+  readonly plan: PodPlan;
+  readonly node: Node;
+  readonly address: AddressPair;
+  /** Of the cable's end at the node; no two pods of a node have the same. */
+  readonly cable: string;
+  readonly programs: SystemPrograms;
+  readonly onClose: () => void;
+}
+
+/** Ports below 1024 take no right here, as in containers, and ping takes none either. */
+const podSysctls = { "net.ipv4.ip_unprivileged_port_start": "0", "net.ipv4.ping_group_range": "0 2147483647" };
+
+interface Made {
+  readonly network: NetworkNamespace;
+  /** Descriptor of the mount namespace. */
+  readonly mounts: number;
+}
+
+export class PodNamespace implements PodNetwork {
+  readonly addresses: PodAddresses;
+  readonly ips: readonly string[];
+  readonly node: PodNetwork["node"];
+  readonly interceptionMode = "REDIRECT";
+  readonly proxyAt = "127.0.0.1";
+  readonly appAt: string;
+  readonly listenAt = "0.0.0.0";
+  readonly #options: PodNamespaceOptions;
+  #made: Made | undefined;
+  #isClosed = false;
+
+  constructor(options: PodNamespaceOptions) {
+    const { address, node } = options;
+    this.#options = options;
+    this.addresses = { pod: address.ipv4, app: address.ipv4 };
+    this.ips = [address.ipv4, address.ipv6];
+    this.appAt = address.ipv4;
+    this.node = { name: node.addresses.name, address: node.addresses.address.ipv4 };
+  }
+
+  get path(): string | undefined {
+    return this.#made?.network.path;
+  }
+
+  proxyFolder(podFolder: string): string {
+    return path.join(podFolder, "proxy");
+  }
+
+  resolverFile(podFolder: string): string {
+    return path.join(podFolder, "etc", "upstream.conf");
+  }
+
+  async prepare(podFolder: string): Promise<void> {
+    const { plan, name, programs } = this.#options;
+    const capture = capturePlanOf(plan);
+    const folder = this.proxyFolder(podFolder);
+    mkdirSync(folder, { recursive: true, mode: 0o700 });
+    chownSync(folder, proxyUser, proxyUser);
+    const network = NetworkNamespace.create();
+    try {
+      await this.#connect(network);
+      setSysctls(network, podSysctls);
+      if (capture !== undefined) {
+        await installCapture(capture, { prefix: [programs.nsenter, `--net=${network.path}`, "--"] });
+      }
+      const names = { name, namespace: plan.namespace, ips: this.ips };
+      const mounts = await mountPodFiles(path.join(podFolder, "etc"), names, programs);
+      this.#made = { network, mounts };
+    } catch (error) {
+      network[Symbol.dispose]();
+      throw error;
+    }
+    // The pod was told to go meanwhile.
+    if (this.#isClosed) this.#dispose();
+  }
+
+  async #connect(network: NetworkNamespace): Promise<void> {
+    const { node, address, cable } = this.#options;
+    const { gateway } = node.addresses;
+    await ipBatch(network, [
+      "link set lo up",
+      // From where a sidecar calls its application over IPv6, as from 127.0.0.6.
+      "address add ::6/128 dev lo nodad preferred_lft 0",
+      `link add eth0 type veth peer name ${cable} netns ${node.network.path}`,
+      "link set eth0 up",
+      `address add ${address.ipv4}/${prefixBits.ipv4} dev eth0`,
+      `address add ${address.ipv6}/${prefixBits.ipv6} dev eth0 nodad`,
+      `route add default via ${gateway.ipv4}`,
+      `route add ::/0 via ${gateway.ipv6}`,
+    ]);
+    await ipBatch(node.network, [
+      `link set ${cable} master ${podsBridge} up`,
+      // A pod may reach itself by an address that its node leads back.
+      `link set ${cable} type bridge_slave hairpin on`,
+    ]);
+  }
+
+  connect: PodNetwork["connect"] = (to) => this.#require().network.connect(to);
+
+  enter(start: ProgramStart): readonly string[] {
+    const { network, mounts } = this.#require();
+    const spaces = { network: network.path, mounts: `/proc/${process.pid}/fd/${mounts}` };
+    return startWords(this.#options.programs, spaces, start);
+  }
+
+  close(): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    this.#dispose();
+    this.#options.onClose();
+  }
+
+  /** Programs that still run keep what they are in. */
+  #dispose(): void {
+    if (this.#made === undefined) return;
+    this.#made.network[Symbol.dispose]();
+    closeMounts(this.#made.mounts);
+    this.#made = undefined;
+  }
+
+  #require(): Made {
+    if (this.#made === undefined) throw new Error(`the network of ${this.#options.name} is not there`);
+    return this.#made;
+  }
+}
+
+/** Undefined where nothing is captured. @throws in words for people */
+function capturePlanOf({ injection, annotations }: PodPlan): CapturePlan | undefined {
+  if (injection !== "sidecar") return undefined;
+  const { plan, problems } = planOfAnnotations(annotations, { dns: "all" });
+  if (plan !== undefined) return plan === "none" ? undefined : plan;
+  const texts = problems.map(
+    ({ place, message }) => `${"annotation" in place ? place.annotation : place.setting} ${message}`,
+  );
+  throw new Error(`its connections cannot be captured: ${texts.join("; ")}`);
+}

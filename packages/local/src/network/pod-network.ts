@@ -1,0 +1,67 @@
+// What the two modes of `tulle up` differ in: which addresses pods have, how what runs in them is started, and how it
+// is asked. In loopback mode pods share the machine's network, each at addresses of its own; in namespaces mode each
+// has a network of its own. Nothing else asks for the mode.
+import { connect, type Socket } from "node:net";
+import type { PodPlan } from "../pod/pod-plan.ts";
+
+export interface PodAddresses {
+  /** Of the pod: where its sidecar listens, or its app when it has none. */
+  readonly pod: string;
+  readonly app: string;
+}
+
+/** Opens a connection to an address. */
+export type Connect = (to: { readonly host: string; readonly port: number }) => Socket;
+
+export const connectHere: Connect = (to) => connect(to);
+
+/** As whom a program runs. Who names no user is the one who called `tulle up`. */
+export type ProgramUser = "proxy" | { readonly uid?: number | undefined; readonly gid?: number | undefined };
+
+export interface ProgramStart {
+  readonly user: ProgramUser;
+  readonly cwd: string;
+}
+
+/** One pod's. */
+export interface PodNetwork {
+  readonly addresses: PodAddresses;
+  /** All that others reach the pod at, IPv4 first. */
+  readonly ips: readonly string[];
+  readonly node: { readonly name: string; readonly address: string };
+  /** Istio's word for how connections come to the proxy. */
+  readonly interceptionMode: "NONE" | "REDIRECT";
+  /** Where the supervisor asks the proxy, and the app, by `connect`. */
+  readonly proxyAt: string;
+  readonly appAt: string;
+  /** Where an app listens that takes notice of HOST. */
+  readonly listenAt: string;
+  readonly connect: Connect;
+  /** Of a network that is the pod's alone: where other programs of this user enter it. */
+  readonly path: string | undefined;
+  /** Folder of the proxy, within the pod's. */
+  proxyFolder(podFolder: string): string;
+  /** Whom the sidecar asks for names of others (resolv.conf), where it answers its workload. */
+  resolverFile(podFolder: string): string;
+  /** Makes what has to be there before anything of the pod starts. Rejects in words for people; nothing stays then. */
+  readonly prepare?: (podFolder: string) => Promise<void>;
+  /** Words before a program's own. Called once everything is prepared. */
+  enter(start: ProgramStart): readonly string[];
+  close(): void;
+}
+
+/** An instance's. */
+export interface MeshNetwork {
+  readonly controlPlaneAddress: string;
+  /** What the control plane is told of it. */
+  readonly controlPlaneArguments: readonly string[];
+  /** Addresses of the instance that programs of other users could reach; empty where none could. */
+  readonly sharedRange: string;
+  /** How many more pods of the plan find addresses. */
+  room(plan: PodPlan): number;
+  /** @throws when there is no room */
+  newPod(name: string, plan: PodPlan): PodNetwork;
+  /** Where published ports are. */
+  readonly machine: { readonly within: <T>(make: () => T) => T; readonly connect: Connect };
+  close(): void;
+}

@@ -1,0 +1,233 @@
+// `tulle up --mode namespaces`: unmodified programs in networks of their own, whose connections the kernel leads
+// through their sidecars; who tries to get past them; and that nothing is left however it ends.
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { readFile, writeFile } from "node:fs/promises";
+import { type AddressInfo, createServer } from "node:net";
+import path from "node:path";
+import { after, before, describe, test } from "node:test";
+import { debianTool } from "../tools/debian-tool.ts";
+import { freePort, waitFor } from "../tools/processes.ts";
+import { ToolUnavailable } from "../tools/tool-unavailable.ts";
+import { inhabited, namespacesOf, tracesOf, type MachineTraces } from "./machine-traces.ts";
+import { type CommandResult, ShopInstance, type ShopOptions } from "./shop-instance.ts";
+
+async function requireNamespaces(): Promise<void> {
+  if (process.getuid?.() !== 0) throw new ToolUnavailable("network namespaces", "it takes root to make them");
+  for (const name of ["iproute2", "nftables", "curl"] as const) await debianTool(name);
+}
+
+const args = ["--mode", "namespaces"];
+const start = (options: ShopOptions = {}): Promise<ShopInstance> => ShopInstance.start({ ...options, args });
+
+const publishing = (port: number): string => `
+apiVersion: v1
+kind: Service
+metadata: { name: taken, namespace: shop, annotations: { local.tulle.io/publish: "${port}:3000" } }
+spec: { selector: { app: catalog }, ports: [{ name: http, port: 80, targetPort: 3000 }] }
+`;
+
+/** All of it ends with its processes; the kernel may take a moment. */
+async function assertNothingLeft(shop: ShopInstance, namespaces: ReadonlySet<string>, machine: MachineTraces) {
+  let found: unknown;
+  await waitFor(
+    async () => {
+      found = { ...(await tracesOf(shop.folder)), inhabited: inhabited(namespaces) };
+      return JSON.stringify(found) === JSON.stringify({ ...machine, inhabited: [] });
+    },
+    { what: "nothing of the instance to be left", intervalMs: 100, details: () => JSON.stringify(found, undefined, 2) },
+  );
+}
+
+/** What is of the machine itself: it may be a container, whose files are mounted, and whose link is called eth0. */
+async function machineOf(folder: string): Promise<MachineTraces> {
+  return { ...(await tracesOf(folder)), processes: [] };
+}
+
+describe("pods in networks of their own", { timeout: 300_000 }, () => {
+  let shop: ShopInstance;
+  const exec = (...words: readonly string[]): Promise<CommandResult> => shop.tulle("exec", ...words);
+  async function run(pod: string, ...command: readonly string[]): Promise<string> {
+    const { code, stdout, stderr } = await exec(pod, "--", ...command);
+    assert.equal(code, 0, stderr);
+    return stdout;
+  }
+
+  before(async () => {
+    await requireNamespaces();
+    shop = await start();
+  });
+  after(() => shop?.[Symbol.asyncDispose]());
+
+  test("the published port leads through the gateway and the sidecars to all of the shop", async () => {
+    const { status, body } = await shop.get("/productpage");
+    assert.equal(status, 200);
+    assert.match(body, /<html/);
+    assert.match(await run("webapp", "curl", "-sS", "http://catalog/items/1"), /"id":1/);
+    const pages = await Promise.all(
+      ["catalog-v1", "catalog-v2"].map((pod) => run(pod, "curl", "-sS", "localhost:15000/stats/prometheus")),
+    );
+    const secured = /istio_requests_total\{[^}]*connection_security_policy="mutual_tls"[^}]*\} [1-9]/;
+    assert.ok(pages.some((page) => secured.test(page)));
+  });
+
+  test("pods are dealt out over two nodes, in both families", async () => {
+    const { items } = await shop.api().list("Pod");
+    const nodes = new Set(items.map(({ spec }) => spec.nodeName));
+    assert.deepEqual(
+      [...nodes].toSorted((a = "", b = "") => a.localeCompare(b)),
+      ["node-1", "node-2"],
+    );
+    for (const { status } of items) {
+      const [ipv4, ipv6] = status?.podIPs ?? [];
+      assert.match(ipv4?.ip ?? "", /^10\.244\.[12]\.\d+$/);
+      assert.match(ipv6?.ip ?? "", /^fd00:10:244:[12]::/);
+    }
+  });
+
+  test("the walk-through's commands do in a pod what they do in a container", async () => {
+    const header = ["-H", "Content-Type: application/json"];
+    const body = (active: boolean): readonly string[] => ["-d", JSON.stringify({ active, type: "500" })];
+    assert.match(await run("catalog-v1", "curl", ...header, ...body(true), "localhost:3000/blowup"), /^blowups on/);
+    const status = ["curl", "-sS", "-o", "/dev/null", "-w", "%{http_code}"];
+    assert.equal(await run("catalog-v1", ...status, "localhost:3000/items/1"), "500");
+    assert.equal(await run("catalog-v2", ...status, "localhost:3000/items/1"), "200");
+    assert.match(await run("catalog-v1", "curl", ...header, ...body(false), "localhost:3000/blowup"), /^blowups off/);
+    assert.match(
+      await run("catalog-v1", "curl", "-sS", "-X", "POST", "localhost:15000/logging?http=debug"),
+      /http: debug/,
+    );
+    assert.match(
+      await run("catalog-v1", "curl", "-sS", "-X", "POST", "localhost:15000/logging?http=warning"),
+      /http: w/,
+    );
+    for (const port of [15_020, 15_021])
+      assert.match(await run("catalog-v1", ...status, `localhost:${port}/healthz/ready`), /^(200|404)$/);
+  });
+
+  test("an unmodified program calls a Service by its name, through its proxy, and no variable tells it to", async () => {
+    const variables = await run("webapp", "sh", "-c", "env | grep -i proxy || echo none");
+    assert.equal(variables.trim(), "none");
+    for (const host of ["catalog", "catalog.shop", "catalog.shop.svc.cluster.local"]) {
+      const answer = await run("webapp", "curl", "-sS", "-i", `http://${host}/items/1`);
+      assert.match(answer, /^HTTP\/1\.1 200/);
+      assert.match(answer, /^server: envoy/m);
+      assert.match(answer, /^x-envoy-upstream-service-time: \d/m);
+    }
+    assert.match(await run("webapp", "getent", "hosts", "catalog"), /^10\.96\.\d+\.\d+\s+catalog\.shop\.svc/);
+    const unknown = await exec("webapp", "--", "getent", "hosts", "nobody");
+    assert.equal(unknown.code, 2, "there is no such name");
+  });
+
+  test("the proxy's pages are asked from the machine, too", async () => {
+    assert.match(await shop.mustTulle("proxy-config", "routes", "webapp"), /catalog\.shop/);
+    assert.match(await shop.mustTulle("proxy-config", "listeners", "webapp"), /0\.0\.0\.0/);
+  });
+
+  const kept = "--bounding-set=-all,+";
+  for (const { name, command } of [
+    { name: "takes out the rules", command: "nft delete table inet tulle_capture" },
+    { name: "becomes the proxy's user", command: "setpriv --reuid=1337 --clear-groups -- id" },
+    { name: "becomes the proxy's group", command: "setpriv --regid=1337 --clear-groups -- id" },
+    { name: "enters the machine's network", command: "nsenter --net=/proc/1/ns/net -- id" },
+    { name: "enters the machine's files", command: "nsenter --mount=/proc/1/ns/mnt -- id" },
+    { name: "takes its link down", command: "ip link set eth0 down && id" },
+    { name: "takes its rights back", command: `setpriv ${kept}net_admin -- nft flush ruleset` },
+    {
+      name: "becomes the proxy's user in a user namespace of its own",
+      command: "unshare --user --map-user=1337 -- nsenter --net=/proc/1/ns/net -- id",
+    },
+    {
+      name: "reads the proxy's memory",
+      command:
+        'for each in /proc/[0-9]*; do [ "$(stat -c %u $each)" = 1337 ] && head -c 1 $each/environ && exit 0; done; exit 1',
+    },
+  ]) {
+    test(`a program ${name}: it may not`, async () => {
+      const { code, stdout } = await exec("webapp", "--", "sh", "-c", `PATH=$PATH:/usr/sbin:/sbin; ${command}`);
+      assert.notEqual(code, 0, stdout);
+      assert.doesNotMatch(stdout, /uid=/);
+    });
+  }
+
+  test("a program reaches nothing of the machine", async () => {
+    const ours = await freePort();
+    const { code } = await exec("webapp", "--", "curl", "-sS", "-m", "10", `http://127.0.0.1:${shop.port}/`);
+    assert.notEqual(code, 0);
+    const other = await exec("webapp", "--", "curl", "-sS", "-m", "10", `http://127.0.0.1:${ours}/`);
+    assert.notEqual(other.code, 0);
+  });
+});
+
+describe("what is left", { timeout: 300_000 }, () => {
+  before(requireNamespaces);
+
+  test("nothing, after tulle down", async () => {
+    await using shop = await start();
+    const machine = await machineOf(shop.folder);
+    const namespaces = namespacesOf(shop.folder);
+    // The instance's own, and each pod's network and files.
+    assert.ok(namespaces.size >= 11, String(namespaces.size));
+    await shop.mustTulle("down");
+    await assertNothingLeft(shop, namespaces, machine);
+  });
+
+  test("nothing, when the supervisor is killed", async () => {
+    await using shop = await start();
+    const machine = await machineOf(shop.folder);
+    const namespaces = namespacesOf(shop.folder);
+    process.kill(shop.up.pid, "SIGKILL");
+    await shop.up.exited;
+    await assertNothingLeft(shop, namespaces, machine);
+  });
+
+  test("nothing, when the start fails for a port that is taken", async (t) => {
+    const server = createServer().listen(0, "127.0.0.1");
+    t.after(() => server.close());
+    await once(server, "listening");
+    const { port } = server.address() as AddressInfo;
+    await using shop = await ShopInstance.begin({
+      args,
+      prepare: (folder) => writeFile(path.join(folder, "taken.yaml"), publishing(port)),
+    });
+    const machine = await machineOf(shop.folder);
+    const { code } = await shop.up.exited;
+    assert.equal(code, 1, shop.up.output());
+    assert.match(shop.up.output(), new RegExp(`port 127\\.0\\.0\\.1:${port} is in use`));
+    await assertNothingLeft(shop, new Set(), machine);
+  });
+
+  test("a pod whose connections cannot be captured does not start, and says why", async () => {
+    await using shop = await ShopInstance.begin({
+      args,
+      without: ["productpage.yaml", "gateway.yaml"],
+      prepare: async (folder) => {
+        const file = path.join(folder, "webapp.yaml");
+        const text = await readFile(file, "utf8");
+        const annotation = 'traffic.sidecar.istio.io/includeOutboundPorts: "no-port"';
+        await writeFile(file, text.replace("\n      annotations:\n", `\n      annotations:\n        ${annotation}\n`));
+      },
+    });
+    await waitFor(
+      async () => {
+        const pod = await shop
+          .api()
+          .list("Pod")
+          .then(
+            ({ items }) => items.find(({ metadata }) => metadata.name.startsWith("webapp")),
+            () => undefined,
+          );
+        return pod?.status?.conditions?.some(({ message = "" }) => /includeOutboundPorts.*no-port/.test(message));
+      },
+      { what: "the reason at the pod", details: () => shop.up.output() },
+    );
+    assert.deepEqual(
+      [...(await shop.processes()).keys()].filter((name) => name.startsWith("webapp")),
+      [],
+    );
+    const machine = await machineOf(shop.folder);
+    const namespaces = namespacesOf(shop.folder);
+    await shop.mustTulle("down");
+    await assertNothingLeft(shop, namespaces, machine);
+  });
+});
