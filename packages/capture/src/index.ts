@@ -4,8 +4,8 @@ export * from "./processes.ts";
 export * from "./own-programs.ts";
 export * from "./own-address.ts";
 export * from "./network-namespace.ts";
+export { addressBytes } from "./ip-address.ts";
 export {
-  addressBytes,
   inheritedCopy,
   makeTransparent,
   originalDestination,
