@@ -52,6 +52,26 @@ const serviceFields = {
     list(string(clusterAddress)),
     "Addresses outside; those of a gateway of a network, by which other networks come in.",
   ),
+  sessionAffinity: optional(enumeration(["None", "ClientIP"]), "Whether a client stays with a pod."),
+  sessionAffinityConfig: optional(
+    object({
+      clientIP: optional(
+        object({
+          timeoutSeconds: optional(
+            integer({ minimum: 1, maximum: 86_400 }),
+            "How long after its last connection; default 10800.",
+          ),
+        }),
+        "Of ClientIP.",
+      ),
+    }),
+    "How long a client stays.",
+  ),
+  ipFamilies: optional(list(enumeration(["IPv4", "IPv6"])), "Which kinds of addresses it has."),
+  ipFamilyPolicy: optional(
+    enumeration(["SingleStack", "PreferDualStack", "RequireDualStack"]),
+    "Whether it has addresses of both kinds.",
+  ),
   publishNotReadyAddresses: optional(boolean(), "Whether pods count before they are ready."),
 } as const;
 
@@ -129,13 +149,9 @@ export const service = defineKind({
           unread: [
             "allocateLoadBalancerNodePorts",
             "healthCheckNodePort",
-            "ipFamilies",
-            "ipFamilyPolicy",
             "loadBalancerClass",
             "loadBalancerIP",
             "loadBalancerSourceRanges",
-            "sessionAffinity",
-            "sessionAffinityConfig",
             "trafficDistribution",
           ],
         }),
