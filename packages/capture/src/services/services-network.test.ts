@@ -177,6 +177,18 @@ test("with Local a node's programs and its pods reach all pods by a node port al
   }
 });
 
+test("a pod that takes an address of the world for its own gets no connection by a node port", async () => {
+  const { nodePorts } = await have({ type: "NodePort", externalTrafficPolicy: "Local" }, { one: ready });
+  await pods.caller.mustRun("ip", "address", "add", "192.0.2.77/32", "dev", "lo");
+  // Some machines let nothing in that could not go back; it is not what this rests on.
+  await nodes.node1.mustRun("sh", "-ec", "for file in /proc/sys/net/ipv4/conf/*/rp_filter; do echo 0 > $file; done");
+  await using connection = new Connection(pods.caller, machine.node1[4], nodePorts.tcp, "192.0.2.77");
+  // Its first packet is one from outside, and what the pod says to that goes outside.
+  const flows = (): Promise<string> => nodes.node1.mustRun("conntrack", "-L", "-p", "tcp", "--orig-src", "192.0.2.77");
+  await waitFor(async () => (await flows()).includes("SYN_RECV"), { what: "an answer to nobody" });
+  assert.equal(connection.isDone, false);
+});
+
 test("internalTrafficPolicy Local stays on the node, and is silent where it has no pod", async () => {
   const spec = { internalTrafficPolicy: "Local" } as const;
   const both = await have(spec, { one: ready, two: ready });
