@@ -57,6 +57,8 @@ const rows: readonly Row[] = [
   { name: "a range leads to the entry's endpoints", url: "http://10.99.1.2:5432/", expected: "10.88.2.1 5432" },
   { name: "the smaller range before the larger", url: "http://10.99.7.2:5432/", expected: "10.88.2.1 6379" },
   { name: "an address of IPv6 in a range", url: "http://[fd99::5]:5432/", expected: "10.88.2.1 5432" },
+  { name: "a host has an address that it is given", url: "http://240.240.43.176:5432/", expected: "10.88.2.1 5432" },
+  { name: "and one of IPv6", url: "http://[2001:2::2bb0]:5432/", expected: "10.88.2.1 5432" },
   { name: "next to it nothing is", url: "http://10.98.1.2:5432/", expected: "" },
   {
     name: "requests are told apart by their host within a range as well",
@@ -137,6 +139,7 @@ function manifests(): string {
       endpoints,
     }),
     entry("smaller", { resolution: "STATIC", addresses: ["10.99.7.9/24"], ports: [tcp(5432, 6379)], endpoints }),
+    entry("given", { resolution: "STATIC", ports: [tcp(5432)], endpoints }),
     entry("thief", { resolution: "STATIC", addresses: ["10.96.0.1"], ports: [tcp(80, 5432)], endpoints }),
     {
       apiVersion: "v1",

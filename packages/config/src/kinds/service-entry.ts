@@ -48,7 +48,7 @@ const entryFields = {
   hosts: required(list(string(entryHost), { minItems: 1 }), "Names by which clients call it."),
   addresses: optional(
     list(string(addressBlock)),
-    "Addresses that clients may name. Hosts without any have one of 240.240.0.0/16, by which captured workloads find them.",
+    "Addresses that clients may name. Hosts without any have one of 240.240.0.0/16 and one of 2001:2::/48, by which captured workloads find them.",
   ),
   ports: optional(list(servicePort), "Ports."),
   location: optional(

@@ -17,6 +17,11 @@ export function anyAddresses({ address, instanceIps = [address] }: Proxy): reado
   return [...(hasIpv4 || !hasIpv6 ? ["0.0.0.0"] : []), ...(hasIpv6 ? ["::"] : [])];
 }
 
+/** Whether the workload can go to an address, by `anyAddresses`. */
+export function isOfFamilies(families: readonly string[], address: string): boolean {
+  return families.includes(isIPv6(address) ? "::" : "0.0.0.0");
+}
+
 /** The port of the proxy's own that redirected connections come to is nobody's. */
 function isFree(port: MeshPort): boolean {
   return port.protocol !== "udp" && port.number !== capturedPorts.outbound && port.number !== capturedPorts.inbound;

@@ -14,6 +14,7 @@ import type {
   Subscription,
 } from "@tulle/xds";
 import { byName, type ResourceMap } from "../translate/translate.ts";
+import { anyAddresses } from "../scope/captured-sidecar.ts";
 import { parseNode, type PodPort, type Proxy } from "../scope/proxy.ts";
 import type { ProxyView } from "../scope/proxy-view.ts";
 import { scope } from "../scope/scope.ts";
@@ -355,9 +356,9 @@ export class Pusher implements AdsServerHandlers {
     entry.connection.set("EDS", entry.endpoints, current.size);
   }
 
-  #declareNames({ connection }: Entry, { clusters }: ProxyView): void {
+  #declareNames({ connection, proxy }: Entry, { clusters }: ProxyView): void {
     const { cache, mesh } = this.#options;
-    connection.set("NDS", cache.names(clusters, mesh.endpoints));
+    connection.set("NDS", cache.names(clusters, mesh.endpoints, anyAddresses(proxy)));
   }
 
   /**

@@ -36,11 +36,7 @@ interface EncodedEndpoints {
 class MapsOfEndpoints {
   readonly #maps = new WeakMap<EndpointSnapshot, Map<string, ResourceMap>>();
 
-  get(
-    { key }: Keyed<ClustersSection>,
-    snapshot: EndpointSnapshot,
-    make: () => readonly EncodedResource[],
-  ): ResourceMap {
+  get(key: string, snapshot: EndpointSnapshot, make: () => readonly EncodedResource[]): ResourceMap {
     let maps = this.#maps.get(snapshot);
     if (maps === undefined) this.#maps.set(snapshot, (maps = new Map<string, ResourceMap>()));
     let map = maps.get(key);
@@ -78,7 +74,7 @@ export class TranslationCache {
 
   /** The endpoints of all clusters of a section. */
   endpoints(section: Keyed<ClustersSection>, snapshot: EndpointSnapshot): ResourceMap {
-    return this.#endpointMaps.get(section, snapshot, () =>
+    return this.#endpointMaps.get(section.key, snapshot, () =>
       this.#clusters
         .get(section)
         .outbound.filter(hasSentEndpoints)
@@ -86,10 +82,13 @@ export class TranslationCache {
     );
   }
 
-  /** Names for the DNS servers of those that see these Services; made when the first of them asks. */
-  names(section: Keyed<ClustersSection>, snapshot: EndpointSnapshot): ResourceMap {
-    return this.#nameMaps.get(section, snapshot, () => [
-      encodeResource(NameTableSchema, translateNames(section.value.services, snapshot)),
+  /**
+   * Names for the DNS servers of those that see these Services and have addresses of these families; made when the
+   * first of them asks.
+   */
+  names(section: Keyed<ClustersSection>, snapshot: EndpointSnapshot, families: readonly string[]): ResourceMap {
+    return this.#nameMaps.get(`${section.key} ${families.join()}`, snapshot, () => [
+      encodeResource(NameTableSchema, translateNames(section.value.services, snapshot, families)),
     ]);
   }
 

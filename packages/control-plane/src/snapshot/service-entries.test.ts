@@ -30,8 +30,11 @@ test("every host without an address has one of its own, the same whatever comes 
     (await snapshotOf(...texts)).services.map(({ addresses }) => addresses.join(" "));
   const all = await addressesOf(entries);
   assert.equal(new Set(all).size, all.length);
-  for (const address of all) assert.match(address, /^240\.240\.\d+\.\d+$/);
-  assert.equal(all.includes("240.240.0.0") || all.includes("240.240.255.255"), false);
+  for (const address of all) assert.match(address, /^240\.240\.\d+\.\d+ 2001:2::[1-9a-f][0-9a-f]{0,3}$/);
+  assert.equal(
+    all.some((address) => /^240\.240\.(0\.0|255\.255) /.test(address)),
+    false,
+  );
   assert.deepEqual(await addressesOf(entries.slice(0, 1000)), all.slice(0, 1000));
 });
 
@@ -45,7 +48,13 @@ test("no host gets an address that is written somewhere, or where it asks for no
     entry("d", "hosts: [d.example.com]", optedOut),
   );
   const [first, ...others] = services.map(({ addresses }) => addresses);
+  assert.equal(first!.length, 2);
   assert.notDeepEqual(first, free!.addresses);
+  const text = free!.addresses[1]!.replace("::", ":0:0:0:0:0:").toUpperCase();
+  const [beside] = (
+    await snapshotOf(entry("a", "hosts: [a.example.com]"), entry("b", `hosts: [b.example.com], addresses: ["${text}"]`))
+  ).services;
+  assert.notDeepEqual(beside!.addresses, free!.addresses);
   assert.deepEqual(others, [[free!.addresses[0], "fd00::1"], [], []]);
 });
 
@@ -77,7 +86,7 @@ test("names with an address are answered, others are the machine's business", as
     entry("c", "hosts: [c.example.com], addresses: [10.0.0.0/8]"),
   ]);
   const snapshot = buildSnapshot(store);
-  const { table } = translateNames(snapshot.services, buildEndpoints(store, snapshot));
+  const { table } = translateNames(snapshot.services, buildEndpoints(store, snapshot), ["0.0.0.0"]);
   const rows = Object.entries(table).map(([name, { registry, namespace, ips, shortname, ports }]) => [
     name,
     registry,
@@ -87,4 +96,19 @@ test("names with an address are answered, others are the machine's business", as
     ports.map((port) => [port.name, port.number]),
   ]);
   assert.deepEqual(rows, [["a.example.com", "External", "shop", ["192.0.2.1"], "", [["sql", 90]]]]);
+});
+
+test("a name has addresses of the asker's families, and is the machine's business without any", async () => {
+  const store = await storeOf([
+    entry("a", "hosts: [a.example.com], addresses: [192.0.2.1, 2001:db8::1]"),
+    entry("b", "hosts: [b.example.com], addresses: [2001:db8::2]"),
+  ]);
+  const snapshot = buildSnapshot(store);
+  const namesFor = (...families: readonly string[]) => {
+    const { table } = translateNames(snapshot.services, buildEndpoints(store, snapshot), families);
+    return Object.entries(table).map(([name, { ips }]) => `${name} ${ips.join(" ")}`);
+  };
+  assert.deepEqual(namesFor("0.0.0.0"), ["a.example.com 192.0.2.1"]);
+  assert.deepEqual(namesFor("::"), ["a.example.com 2001:db8::1", "b.example.com 2001:db8::2"]);
+  assert.deepEqual(namesFor("0.0.0.0", "::"), ["a.example.com 192.0.2.1 2001:db8::1", "b.example.com 2001:db8::2"]);
 });

@@ -139,23 +139,27 @@ function singleAddresses({ addresses = [] }: ServiceEntry["spec"]): readonly str
   });
 }
 
-/** Of 240.240.0.0/16, which nobody routes (Istio's range), without its first and last address. */
+/**
+ * Of 240.240.0.0/16 and of 2001:2::/48, which nobody routes (Istio's ranges), without the first and last of so many
+ * addresses.
+ */
 const allocatable = 65_534;
 
 /**
- * Addresses by name: the same one as long as the name is there, unless a name before it comes to have the same hash. It
- * is kept nowhere, and every control plane makes the same.
+ * Addresses by name, one of each family: the same as long as the name is there, unless a name before it comes to have
+ * the same hash. They are kept nowhere, and every control plane makes the same.
  */
 function allocator(reserved: readonly string[]): (name: string) => readonly string[] {
-  const taken = new Set(reserved);
+  // Addresses of IPv6 have several texts.
+  const taken = new Set(reserved.map(rangeText));
   return (name) => {
     const first = hash(name) % allocatable;
     for (let step = 0; step < allocatable; step++) {
       const number = ((first + step) % allocatable) + 1;
-      const address = `240.240.${number >> 8}.${number & 255}`;
-      if (taken.has(address)) continue;
-      taken.add(address);
-      return [address];
+      const addresses = [`240.240.${number >> 8}.${number & 255}`, `2001:2::${number.toString(16)}`];
+      if (addresses.some((each) => taken.has(rangeText(each)))) continue;
+      for (const each of addresses) taken.add(rangeText(each));
+      return addresses;
     }
     return [];
   };

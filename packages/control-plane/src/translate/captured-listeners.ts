@@ -1,7 +1,6 @@
 // Views → listeners of a sidecar to which the kernel redirects its workload's connections (interceptionMode REDIRECT,
 // TPROXY), by Istio's names: `virtualOutbound` and `virtualInbound` are bound, the others get what the first hands
 // over.
-import { isIPv6 } from "node:net";
 import { create } from "@bufbuild/protobuf";
 import {
   type FilterChain,
@@ -22,6 +21,7 @@ import type {
   CapturedSidecar,
   SidecarOwn,
 } from "../scope/proxy-view.ts";
+import { isOfFamilies } from "../scope/captured-sidecar.ts";
 import type { ConnectionDestination } from "../scope/gateway-view.ts";
 import { blackHoleCluster, capturedPorts, listenerName, passthroughCluster } from "../names/resource-names.ts";
 import { outboundConnectionManager } from "./http-connection-manager.ts";
@@ -42,7 +42,7 @@ export function translateCapturedListeners(own: CapturedOwn): readonly Listener[
     virtualOutbound(own),
     ...sharedPorts(outbound).map((port) => sharedListener(own, port)),
     ...outbound.connections
-      .filter(({ address }) => isOfFamilies(own, address))
+      .filter(({ address }) => isOfFamilies(own.captured.anyAddresses, address))
       .map((each) => connectionListener(own, each)),
     virtualInbound(own),
   ];
@@ -124,11 +124,6 @@ function cidrRanges(range: string | undefined): CidrRange[] {
 /** Whoever says nothing for a while waits for a server that speaks first. */
 function inspected(own: CapturedOwn, listenerFilters: ListenerFilter[]) {
   return listenerFilters.length === 0 ? {} : { listenerFilters, ...detectionTimeout(own.protocolDetectionTimeoutMs) };
-}
-
-/** What goes to an address of a family that the workload has none of never leaves it. */
-function isOfFamilies({ captured: { anyAddresses } }: CapturedOwn, address: string): boolean {
-  return anyAddresses.includes(isIPv6(address) ? "::" : "0.0.0.0");
 }
 
 /** Ports at which no address of its own tells what is meant. */

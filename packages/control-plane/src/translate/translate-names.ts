@@ -9,6 +9,7 @@ import {
   NameTable_NameInfoSchema,
   NameTableSchema,
 } from "@tulle/xds/istio/networking/nds/v1/nds_pb";
+import { isOfFamilies } from "../scope/captured-sidecar.ts";
 import {
   type EndpointSnapshot,
   type MeshEndpoint,
@@ -22,12 +23,17 @@ import {
  */
 const registries = { cluster: "Kubernetes", entry: "External" } as const;
 
-export function translateNames(services: readonly MeshService[], endpoints: EndpointSnapshot): NameTable {
+/** `families`: see `anyAddresses`. Of an address of another one a client would have to find out that it is no use. */
+export function translateNames(
+  services: readonly MeshService[],
+  endpoints: EndpointSnapshot,
+  families: readonly string[],
+): NameTable {
   const table: Record<string, NameTable_NameInfo> = {};
   for (const service of services) {
     const { hostname, name, namespace, addresses, ports, entry } = service;
     if (entry !== undefined) {
-      const info = entryName(service);
+      const info = entryName(service, families);
       if (info !== undefined) table[hostname] = info;
       continue;
     }
@@ -66,12 +72,16 @@ export function translateNames(services: readonly MeshService[], endpoints: Endp
 }
 
 /** Undefined where the name is the machine's business: nothing would be led to the mesh by it. */
-function entryName({ hostname, namespace, addresses, ports }: MeshService): NameTable_NameInfo | undefined {
-  if (addresses.length === 0 || hostname.startsWith("*")) return undefined;
+function entryName(
+  { hostname, namespace, addresses, ports }: MeshService,
+  families: readonly string[],
+): NameTable_NameInfo | undefined {
+  const ips = addresses.filter((address) => isOfFamilies(families, address));
+  if (ips.length === 0 || hostname.startsWith("*")) return undefined;
   return create(NameTable_NameInfoSchema, {
     registry: registries.entry,
     namespace,
-    ips: [...addresses],
+    ips,
     ports: ports.map((port) => namedPort(port, port.number)),
   });
 }
