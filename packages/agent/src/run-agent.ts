@@ -2,6 +2,7 @@
 import path from "node:path";
 import { makeOwnFolder, makeSocketPath, writeSecretFile } from "@tulle/identity/own";
 import { type ExpositionFormat, Logging, MetricRegistry } from "@tulle/telemetry";
+import { systemClock } from "@tulle/timing";
 import { bootstrapDocument, bootstrapMessage, hasOwnNetwork, nodeId } from "./bootstrap/bootstrap.ts";
 import { encodePeerMetadata, peerMetadata, peerMetadataVariable } from "./bootstrap/peer-metadata.ts";
 import type { RunningDataPlane, StartDataPlane } from "./data-plane/data-plane.ts";
@@ -74,8 +75,9 @@ async function run(
           stop,
           logging,
         });
-  const dnsMetrics = new MetricRegistry();
-  await using names = await startDns(settings, dnsMetrics, logging);
+  const ownMetrics = new MetricRegistry();
+  await using names = await startDns(settings, ownMetrics, logging);
+  using _conntrack = await startConntrackWatch(settings, ownMetrics, logging);
   const relay = await startRelay({
     socketPath,
     controlPlane: settings.controlPlane,
@@ -101,7 +103,7 @@ async function run(
       metrics: new MergedMetrics({
         application: settings.applicationMetrics,
         dataPlane: () => proxy,
-        ownMetrics: (format) => (identity?.workload.metrics.render(format) ?? "") + dnsPage(dnsMetrics, format),
+        ownMetrics: (format) => (identity?.workload.metrics.render(format) ?? "") + ownPage(ownMetrics, format),
         log,
       }),
     });
@@ -136,9 +138,20 @@ async function startDns(
   });
 }
 
+/** Only where the kernel leads the workload's connections through the proxy, and has to remember each. */
+async function startConntrackWatch(
+  settings: AgentSettings,
+  metrics: MetricRegistry,
+  logging: Logging,
+): Promise<Disposable | undefined> {
+  if (!hasOwnNetwork(settings)) return undefined;
+  const { watchConntrack } = await import("./conntrack/conntrack-watch.ts");
+  return watchConntrack({ log: logging.logger("agent"), metrics, clock: systemClock });
+}
+
 /** Without the registry's own, which the proxy has, too. */
-function dnsPage(metrics: MetricRegistry, format: ExpositionFormat): string {
-  const accepts = ({ name }: { readonly name: string }): boolean => name.startsWith("dns_");
+function ownPage(metrics: MetricRegistry, format: ExpositionFormat): string {
+  const accepts = ({ name }: { readonly name: string }): boolean => /^(?:dns|tulle_agent_conntrack)_/.test(name);
   return [...metrics.pieces({ format, accepts, isPart: true })].join("");
 }
 
