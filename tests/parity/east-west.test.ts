@@ -3,7 +3,7 @@
 // whoever dials a gateway gets who is no proxy of the mesh.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import { connect as connectTls, type ConnectionOptions } from "node:tls";
+import { connect as connectTls, type ConnectionOptions, createServer as createTlsServer } from "node:tls";
 import { callWithin, connectWithin } from "../tools/call-within.ts";
 import { MeshedProxies, type MeshedPod, type PodPlace, type ProxyKind } from "../tools/meshed-proxies.ts";
 import { NetworkNamespace } from "../tools/network-namespace.ts";
@@ -124,7 +124,7 @@ describe("an east-west gateway", () => {
           pods: Object.keys(addresses).map(podOf),
           ports: [appPort, tcpPort],
           protocols: { [tcpPort]: "tcp" },
-          manifests: manifests("tulle"),
+          manifests: manifests(addresses["edge-tulle"]!),
           placeOf: ({ name }) => networks.placeOf(name),
           // A gateway's connections leave by whatever cable leads there.
           bootstrapOf: ({ isGateway }) =>
@@ -150,10 +150,36 @@ describe("an east-west gateway", () => {
     assert.equal(await promise, "ENETUNREACH");
   });
 
+  test("that is an impostor with another workload's certificate gets no request", async () => {
+    const { keyPem: key, chainPem: cert, rootsPem: ca } = await mesh.authority.issue("shop", "impostor");
+    const server = createTlsServer({ key, cert, ca, requestCert: true, ALPNProtocols: ["istio", "h2", "http/1.1"] });
+    let [tries, received] = [0, 0];
+    server.on("connection", (socket) => {
+      tries += 1;
+      socket.on("error", () => undefined);
+    });
+    server.on("tlsClientError", () => undefined);
+    server.on("secureConnection", (socket) => {
+      socket.on("data", (chunk: Buffer) => (received += chunk.length)).on("error", () => undefined);
+    });
+    networks.first.within(() => server.listen(passingPort));
+    await using _closed = server;
+    await mesh.setManifests(manifests(addresses["client-tulle"]!));
+    await mesh.settled();
+    for (const client of kinds) {
+      const known = tries;
+      const headers = { host: `server-tulle.shop:${appPort}` };
+      const ip = addresses[`client-${client}`]!;
+      assert.equal((await callWithin(networks.first, { ip, port: outboundPort, headers })).status, 503, client);
+      assert.ok(tries > known, client);
+    }
+    assert.equal(received, 0);
+  });
+
   for (const gateway of kinds) {
     describe(`of the proxy ${gateway}`, () => {
       before(async () => {
-        await mesh.setManifests(manifests(gateway));
+        await mesh.setManifests(manifests(addresses[`edge-${gateway}`]!));
         await mesh.settled();
       });
 
@@ -272,8 +298,8 @@ function podOf(name: string): MeshedPod {
   };
 }
 
-/** With the gateway of that proxy for the second network. */
-function manifests(gateway: ProxyKind): string {
+/** With the gateway at that address for the second network. */
+function manifests(gateway: string): string {
   const istio = (group: string, kind: string, name: string, spec: object) => ({
     apiVersion: `${group}.istio.io/v1`,
     kind,
@@ -281,7 +307,7 @@ function manifests(gateway: ProxyKind): string {
     spec,
   });
   const meshNetworks = {
-    networks: { second: { gateways: [{ address: addresses[`edge-${gateway}`], port: passingPort }] } },
+    networks: { second: { gateways: [{ address: gateway, port: passingPort }] } },
   };
   const resources = [
     {
