@@ -3,11 +3,13 @@
 import assert from "node:assert/strict";
 import { createSocket } from "node:dgram";
 import { once } from "node:events";
-import { connect, createServer, type AddressInfo, type Socket } from "node:net";
+import { connect, type Socket } from "node:net";
 import { test } from "node:test";
 import packet from "dns-packet";
 import { MetricRegistry } from "@tulle/telemetry";
 import { systemClock } from "@tulle/timing";
+import { ManualClock } from "@tulle/timing/testing";
+import { freePort } from "../../../../tests/tools/processes.ts";
 import { ToolUnavailable } from "../../../../tests/tools/tool-unavailable.ts";
 import {
   addressAnswer,
@@ -91,16 +93,14 @@ test("an answer that answers something else is passed over", async (t) => {
 });
 
 test("a name server that is silent or not there gives way to the next, which is asked first from then on", async (t) => {
-  const silent = await upstream(t, () => []);
+  const clock = new ManualClock();
+  const silent = await upstream(t, () => {
+    void clock.next();
+    return [];
+  });
   const good = await upstream(t, (message) => [addressAnswer(message, "192.0.2.1")]);
-  const gone = createServer();
-  gone.listen(0, "127.0.0.1");
-  await once(gone, "listening");
-  const { port } = gone.address() as AddressInfo;
-  gone.close();
-  await once(gone, "close");
-  const nobody = { address: "127.0.0.1", port };
-  const { at } = await startServer(t, { servers: [nobody, silent.server, good.server], timeoutMs: 50 });
+  const nobody = { address: "127.0.0.1", port: await freePort() };
+  const { at } = await startServer(t, { servers: [nobody, silent.server, good.server], clock });
   await exchange(t, at, query("a.example"));
   await exchange(t, at, query("b.example"));
   assert.equal(silent.asked.length, 1);
@@ -142,8 +142,13 @@ test("a server that is closed asks nobody any more, and answers no question that
 
 test("where no name server answers, the client is told, and asks anew later", async (t) => {
   let isWell = false;
-  const { server } = await upstream(t, (message) => (isWell ? [addressAnswer(message, "192.0.2.1")] : []));
-  const { at, metrics } = await startServer(t, { servers: [server], timeoutMs: 50 });
+  const clock = new ManualClock();
+  const { server } = await upstream(t, (message) => {
+    if (isWell) return [addressAnswer(message, "192.0.2.1")];
+    void clock.next();
+    return [];
+  });
+  const { at, metrics } = await startServer(t, { servers: [server], clock });
   const failed = packet.decode(await exchange(t, at, query("a.example")));
   assert.equal(failed.flags! & 0xf, 2);
   assert.equal(failed.questions?.[0]?.name, "a.example");

@@ -8,7 +8,7 @@ import { createServer, type AddressInfo } from "node:net";
 import type { TestContext } from "node:test";
 import packet from "dns-packet";
 import { MetricRegistry } from "@tulle/telemetry";
-import { systemClock } from "@tulle/timing";
+import { type Clock, systemClock } from "@tulle/timing";
 import { type RunningDnsServer, startDnsServer } from "../dns/dns-server.ts";
 import type { NameServer } from "../dns/forwarder.ts";
 import { LengthPrefixed, withLength } from "../dns/length-prefixed.ts";
@@ -95,6 +95,8 @@ export interface StartOptions {
   readonly names?: NameTable | undefined;
   readonly timeoutMs?: number;
   readonly attempts?: number;
+  /** The machine's when missing. */
+  readonly clock?: Clock;
 }
 
 export async function startServer(t: TestContext, options: StartOptions = {}): Promise<Started> {
@@ -108,7 +110,7 @@ export async function startServer(t: TestContext, options: StartOptions = {}): P
       return { servers: typeof servers === "function" ? servers() : servers, timeoutMs, attempts };
     },
     metrics,
-    clock: systemClock,
+    clock: options.clock ?? systemClock,
   });
   t.after(() => running.close());
   const [at] = running.addresses;

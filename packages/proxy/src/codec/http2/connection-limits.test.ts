@@ -16,7 +16,8 @@ import { defaultHttp2Options, type Http2Options } from "./http2-options.ts";
 const { endStream, endHeaders, ack } = frameFlags;
 const pings: Http2Options = {
   ...defaultHttp2Options,
-  keepAlive: { intervalMs: 20, jitterPercent: 0, timeoutMs: 100 },
+  // Long enough for a client that answers, on a busy machine too.
+  keepAlive: { intervalMs: 20, jitterPercent: 0, timeoutMs: 2000 },
 };
 const get = plainFields([
   [":method", "GET"],
