@@ -59,7 +59,7 @@ function authorizeUrl(more: Readonly<Record<string, string>> = {}): string {
 
 async function newPage(context = own): Promise<Page> {
   const page = await context.newPage();
-  page.setDefaultTimeout(10_000);
+  page.setDefaultTimeout(60_000);
   return page;
 }
 
