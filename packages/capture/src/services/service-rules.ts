@@ -250,6 +250,12 @@ function addEndpoints(draft: Draft, port: ServicePort, chain: string, endpoints:
   draft.chains.set(chain, { rules: [`meta l4proto ${protocol} dnat ${ip} to ${target}`] });
 }
 
+/**
+ * That a pod is known to have had. The kernel takes memory for all of them at once (65,536 are a megabyte for each
+ * pod); who comes when they are full is led to any pod each time.
+ */
+export const maxClients = 4096;
+
 /** A client goes where it has been, as long as that is one of them: each pod has a set of those who have been there. */
 function stickyRules(
   draft: Draft,
@@ -263,7 +269,11 @@ function stickyRules(
     const name = `${id}/${address.replaceAll(":", "-")}/${port}`;
     // Its time is a part of its name: the kernel does not change it.
     const clients = `clients${family}/${name}/${affinitySeconds}`;
-    draft.declare("set", clients, `type ${type}; size 65535; flags dynamic,timeout; timeout ${affinitySeconds}s;`);
+    draft.declare(
+      "set",
+      clients,
+      `type ${type}; size ${maxClients}; flags dynamic,timeout; timeout ${affinitySeconds}s;`,
+    );
     const pod = `pod${family}/${name}`;
     draft.chains.set(pod, {
       rules: [`update @${clients} { ${ip} saddr }`, `meta l4proto ${protocol} dnat ${ip} to ${socketText(endpoint)}`],

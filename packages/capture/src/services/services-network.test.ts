@@ -16,6 +16,7 @@ import {
 import { clusterRanges, service, serviceNodes, slices, type PodConditions } from "../testing/services.ts";
 import { clusterAddresses, type ClusterService } from "./cluster-objects.ts";
 import { ServiceNetwork } from "./service-network.ts";
+import { maxClients } from "./service-rules.ts";
 
 const network = await NodeNetwork.open();
 const failures: string[] = [];
@@ -231,6 +232,14 @@ test("sessionAffinity ClientIP: a client stays with its pod, also through change
     assert.equal(next.length, 1);
     assert.notEqual(pod(next[0]!), chosen);
   }
+});
+
+test("where no more clients can be remembered, those that come are led to pods all the same", async () => {
+  const { address } = await have({ sessionAffinity: "ClientIP" }, { one: ready });
+  const clients = Array.from({ length: maxClients }, (_, index) => `10.9.${index >> 8}.${index & 255}`);
+  const set = `inet tulle_services clients4/shop/catalog/tcp/80/${podAddress.one[4]}/${podPort}/10800`;
+  await nodes.node1.mustRun("nft", `add element ${set} { ${clients.join(", ")} }`);
+  assert.equal(await network.call(pods.caller, address[4], 80), `one sees ${podAddress.caller[4]}`);
 });
 
 test("the time of sessionAffinity is the Service's", async () => {
