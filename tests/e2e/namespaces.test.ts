@@ -20,6 +20,29 @@ async function requireNamespaces(): Promise<void> {
 const args = ["--mode", "namespaces"];
 const start = (options: ShopOptions = {}): Promise<ShopInstance> => ShopInstance.start({ ...options, args });
 
+/** A pod that no proxy is beside, and a way to the catalog by the nodes' own addresses. */
+const plain = `
+apiVersion: apps/v1
+kind: Deployment
+metadata: { name: plain, namespace: shop }
+spec:
+  replicas: 1
+  selector: { matchLabels: { app: plain } }
+  template:
+    metadata:
+      labels: { app: plain, sidecar.istio.io/inject: "false" }
+      annotations: { local.tulle.io/command.plain: '["sleep", "infinity"]' }
+    spec: { securityContext: { runAsUser: 65534 }, containers: [{ name: plain }] }
+---
+apiVersion: v1
+kind: Service
+metadata: { name: catalog-nodes, namespace: shop }
+spec:
+  type: NodePort
+  selector: { app: catalog, version: v1 }
+  ports: [{ name: http, port: 80, targetPort: http, nodePort: 30080 }]
+`;
+
 const publishing = (port: number): string => `
 apiVersion: v1
 kind: Service
@@ -55,7 +78,7 @@ describe("pods in networks of their own", { timeout: 300_000 }, () => {
 
   before(async () => {
     await requireNamespaces();
-    shop = await start();
+    shop = await start({ prepare: (folder) => writeFile(path.join(folder, "plain.yaml"), plain) });
   });
   after(() => shop?.[Symbol.asyncDispose]());
 
@@ -117,6 +140,14 @@ describe("pods in networks of their own", { timeout: 300_000 }, () => {
     assert.match(await run("webapp", "getent", "hosts", "catalog"), /^10\.96\.\d+\.\d+\s+catalog\.shop\.svc/);
     const unknown = await exec("webapp", "--", "getent", "hosts", "nobody");
     assert.equal(unknown.code, 2, "there is no such name");
+  });
+
+  test("a pod without a sidecar reaches Services by name, address and node port, as a user of its own", async () => {
+    assert.match(await run("plain", "id"), /^uid=65534/);
+    assert.match(await run("plain", "getent", "hosts", "catalog"), /^10\.96\.\d+\.\d+\s+catalog\.shop\.svc/);
+    for (const host of ["catalog", "172.31.255.11:30080", "172.31.255.12:30080"])
+      assert.match(await run("plain", "curl", "-sS", `http://${host}/items/1`), /"id":1/, host);
+    assert.match(await run("plain", "cat", "/proc/self/status"), /^CapEff:\s0{16}$/m);
   });
 
   test("the proxy's pages are asked from the machine, too", async () => {

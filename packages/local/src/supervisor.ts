@@ -8,7 +8,7 @@ import { makeSocketPath, removeSocketFolder } from "@tulle/identity/own";
 import { Logging, textSink, type Logger } from "@tulle/telemetry";
 import { CannotStart, socketLookupTrouble, stateProblem } from "./cannot-start.ts";
 import { apiPort, controlPlaneSpec, refusals, xdsPort } from "./control-plane-process.ts";
-import { DevelopmentCertificate, developmentRootFile } from "./development-certificate.ts";
+import { DevelopmentCertificate } from "./development-certificate.ts";
 import { registerInstance, registryFolder, removeInstance, writeInstance, type Instance } from "./instance.ts";
 import { claimBlock } from "./network/address-block.ts";
 import { LoopbackNetwork } from "./network/loopback-network.ts";
@@ -29,6 +29,7 @@ import { Hopeless, waitUntil, type WaitUntilOptions } from "./process/wait-until
 import type { PortMapping } from "./reconcile/published-port-mappings.ts";
 import { Reconciler } from "./reconcile/reconciler.ts";
 import { openStateDirectory, type StateDirectory } from "./state-directory.ts";
+import { describeInstance } from "./describe-instance.ts";
 import { enter } from "./enter.ts";
 import { SupervisorSocket } from "./supervisor-socket.ts";
 import { logEvent, type SupervisorEvent } from "./supervisor-event.ts";
@@ -92,7 +93,7 @@ export class Supervisor {
     this.#options = options;
     this.#state = state;
     this.#network = network;
-    this.instance = describeInstance(options, state, network, startTime);
+    this.instance = describeInstance(options, state.path, network.controlPlaneAddress, startTime);
     const { xdsAddress } = this.instance;
     this.#logFile = new LogFile(path.join(state.logsFolder, "supervisor.log"));
     const logging = new Logging({ sink: textSink((line) => this.#logFile.write(line)) });
@@ -192,9 +193,14 @@ export class Supervisor {
   }
 
   static async #inNetwork(options: UpOptions, state: StateDirectory, startTime: string): Promise<Supervisor> {
-    const { machineNetwork, env } = options;
+    const { machineNetwork, env, onEvent } = options;
     if (machineNetwork !== undefined)
-      return new Supervisor(options, state, await NamespacesNetwork.open(machineNetwork, env["PATH"]), startTime);
+      return new Supervisor(
+        options,
+        state,
+        await NamespacesNetwork.open(machineNetwork, env["PATH"], onEvent),
+        startTime,
+      );
     const block = await claimBlock(options.dir, state.lastBlockIndex);
     state.rememberBlock(block.index);
     const supervisor = new Supervisor(options, state, new LoopbackNetwork(block), startTime);
@@ -203,11 +209,11 @@ export class Supervisor {
       // Before anything listens.
       const onTrouble = (message: string): void => supervisor.#take({ type: "trouble", message });
       supervisor.#ownUserTable = await keepOthersOut(block, env, onTrouble);
+      return supervisor;
     } catch (error) {
       await supervisor.#release();
       throw error;
     }
-    return supervisor;
   }
 
   /** A port that somebody else holds ends the start before anything is asked there. */
@@ -344,7 +350,7 @@ export class Supervisor {
     await this.#ownUserTable?.close();
     this.#socket?.close();
     removeSocketFolder(this.#state.path, this.#options.env);
-    this.#network.close();
+    await this.#network.close();
     await removeInstance(this.instance, this.#options.env);
     this.#logFile.close();
     this.#state.unlock();
@@ -375,26 +381,4 @@ export class Supervisor {
     this.#controlPlane.boundLog();
     this.#reconciler.boundLogs();
   }
-}
-
-function describeInstance(
-  { dir, env, machineNetwork }: UpOptions,
-  state: StateDirectory,
-  network: MeshNetwork,
-  startTime: string,
-): Instance {
-  const address = network.controlPlaneAddress;
-  return {
-    dir,
-    stateDir: state.path,
-    pid: process.pid,
-    pidStartTime: startTime,
-    apiUrl: `http://${address}:${apiPort}`,
-    xdsAddress: `${address}:${xdsPort}`,
-    publishedPorts: [],
-    ...(machineNetwork === undefined ? {} : { mode: "namespaces" }),
-    ready: false,
-    startedAt: new Date().toISOString(),
-    developmentRootFile: developmentRootFile(env),
-  };
 }

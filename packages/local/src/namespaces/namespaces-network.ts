@@ -1,10 +1,13 @@
 // Namespaces mode: each pod has a network of its own on one of two simulated nodes, and nothing is shared with the
 // machine but its published ports.
 import type { NetworkNamespace } from "@tulle/capture";
+import type { EndpointSlice, Service } from "@tulle/config";
 import { CannotStart } from "../cannot-start.ts";
 import type { MeshNetwork, PodNetwork } from "../network/pod-network.ts";
 import type { PodPlan } from "../pod/pod-plan.ts";
+import type { SupervisorEvent } from "../supervisor-event.ts";
 import { firstPod, lastPod, serviceRange, supervisorAddress } from "./addresses.ts";
+import { ClusterServices } from "./cluster-services.ts";
 import { makeFabric, type Node } from "./fabric.ts";
 import { PodNamespace } from "./pod-namespace.ts";
 import { findSystemPrograms, type SystemPrograms } from "./system-programs.ts";
@@ -17,9 +20,16 @@ export class NamespacesNetwork implements MeshNetwork {
   readonly #nodes: readonly NodeOfPods[];
   readonly #programs: SystemPrograms;
   readonly #machineNetwork: NetworkNamespace;
+  readonly #services: ClusterServices;
   #cables = 0;
 
-  private constructor(machine: NetworkNamespace, nodes: readonly Node[], programs: SystemPrograms) {
+  private constructor(
+    machine: NetworkNamespace,
+    nodes: readonly Node[],
+    programs: SystemPrograms,
+    services: ClusterServices,
+  ) {
+    this.#services = services;
     this.#machineNetwork = machine;
     this.#programs = programs;
     this.#nodes = nodes.map((node) => new NodeOfPods(node));
@@ -30,16 +40,31 @@ export class NamespacesNetwork implements MeshNetwork {
    * This process was started in a network with nothing in it.
    * @throws {CannotStart}
    */
-  static async open(machine: NetworkNamespace, searchPath: string | undefined): Promise<NamespacesNetwork> {
+  static async open(
+    machine: NetworkNamespace,
+    searchPath: string | undefined,
+    onEvent: (event: SupervisorEvent) => void,
+  ): Promise<NamespacesNetwork> {
     const programs = findSystemPrograms(searchPath);
     try {
-      return new NamespacesNetwork(machine, await makeFabric(), programs);
+      const nodes = await makeFabric();
+      const services = await ClusterServices.start({
+        nodes,
+        machine,
+        programs,
+        onTrouble: (message) => onEvent({ type: "trouble", message }),
+      });
+      return new NamespacesNetwork(machine, nodes, programs, services);
     } catch (error) {
       throw new CannotStart(
         `the network of the pods cannot be made: ${(error as Error).message}`,
         "It takes a kernel with veth, bridge and nf_tables. Leave --mode namespaces out: loopback mode needs none of it.",
       );
     }
+  }
+
+  followServices(services: readonly Service[], endpointSlices: readonly EndpointSlice[]): void {
+    this.#services.update(services, endpointSlices);
   }
 
   room(): number {
@@ -62,7 +87,8 @@ export class NamespacesNetwork implements MeshNetwork {
     });
   }
 
-  close(): void {
+  async close(): Promise<void> {
+    await this.#services.close();
     for (const { node } of this.#nodes) node.network[Symbol.dispose]();
     this.#machineNetwork[Symbol.dispose]();
   }

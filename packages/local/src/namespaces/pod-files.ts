@@ -3,6 +3,7 @@
 import { spawn } from "node:child_process";
 import { closeSync, mkdirSync, openSync, writeFileSync } from "node:fs";
 import path from "node:path";
+import { podResolverFile } from "@tulle/capture/dns";
 import { clusterDns } from "./addresses.ts";
 import type { SystemPrograms } from "./system-programs.ts";
 
@@ -14,16 +15,13 @@ export interface PodNames {
 
 /** As a kubelet writes them (`dnsPolicy: ClusterFirst`). */
 export function podFiles({ name, namespace, ips }: PodNames): Readonly<Record<string, string>> {
-  const search = [`${namespace}.svc.cluster.local`, "svc.cluster.local", "cluster.local"].join(" ");
   const hosts = [
     "127.0.0.1\tlocalhost",
     "::1\tlocalhost ip6-localhost ip6-loopback",
     ...ips.map((ip) => `${ip}\t${name}`),
   ];
   return {
-    "resolv.conf": `search ${search}\nnameserver ${clusterDns}\noptions ndots:5\n`,
-    // Whom the sidecar asks, which answers names of the mesh itself: a wait for others is short.
-    "upstream.conf": `nameserver ${clusterDns}\noptions timeout:1 attempts:1\n`,
+    "resolv.conf": podResolverFile({ namespace, servers: [clusterDns] }),
     hosts: `${hosts.join("\n")}\n`,
     // Names are asked for by DNS alone, not by a program of the machine's.
     "nsswitch.conf":

@@ -61,10 +61,6 @@ export class PodNamespace implements PodNetwork {
     return path.join(podFolder, "proxy");
   }
 
-  resolverFile(podFolder: string): string {
-    return path.join(podFolder, "etc", "upstream.conf");
-  }
-
   async prepare(podFolder: string): Promise<void> {
     const { plan, name, programs } = this.#options;
     const capture = capturePlanOf(plan);

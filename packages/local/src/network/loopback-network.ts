@@ -46,7 +46,6 @@ export function loopbackPod(addresses: PodAddresses, close: () => void = () => u
     connect: connectHere,
     path: undefined,
     proxyFolder: (podFolder) => podFolder,
-    resolverFile: () => "/etc/resolv.conf",
     enter: () => [],
     close,
   };

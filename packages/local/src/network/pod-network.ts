@@ -2,6 +2,7 @@
 // is asked. In loopback mode pods share the machine's network, each at addresses of its own; in namespaces mode each
 // has a network of its own. Nothing else asks for the mode.
 import { connect, type Socket } from "node:net";
+import type { EndpointSlice, Service } from "@tulle/config";
 import type { PodPlan } from "../pod/pod-plan.ts";
 
 export interface PodAddresses {
@@ -41,8 +42,6 @@ export interface PodNetwork {
   readonly path: string | undefined;
   /** Folder of the proxy, within the pod's. */
   proxyFolder(podFolder: string): string;
-  /** Whom the sidecar asks for names of others (resolv.conf), where it answers its workload. */
-  resolverFile(podFolder: string): string;
   /** Makes what has to be there before anything of the pod starts. Rejects in words for people; nothing stays then. */
   readonly prepare?: (podFolder: string) => Promise<void>;
   /** Words before a program's own. Called once everything is prepared. */
@@ -61,7 +60,9 @@ export interface MeshNetwork {
   room(plan: PodPlan): number;
   /** @throws when there is no room */
   newPod(name: string, plan: PodPlan): PodNetwork;
+  /** Told of all Services and endpoints at each change, where the network itself leads to them. */
+  readonly followServices?: (services: readonly Service[], endpointSlices: readonly EndpointSlice[]) => void;
   /** Where published ports are. */
   readonly machine: { readonly within: <T>(make: () => T) => T; readonly connect: Connect };
-  close(): void;
+  close(): void | Promise<void>;
 }

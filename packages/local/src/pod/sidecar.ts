@@ -112,10 +112,7 @@ export function sidecarSpec(
 }
 
 /** Who may reach the proxy, and what it answers of names. */
-function accessVariables(
-  { name, network, plan }: ProxiedPod,
-  settings: SidecarSettings,
-): Readonly<Record<string, string>> {
+function accessVariables({ network, plan }: ProxiedPod, settings: SidecarSettings): Readonly<Record<string, string>> {
   if (network.interceptionMode === "NONE")
     return { TULLE_OWN_USER_PORTS: ownUserPorts.join(","), TULLE_OWN_USER_RANGE: settings.addressRange };
   return plan.injection === "gateway"
@@ -123,7 +120,6 @@ function accessVariables(
     : {
         DNS_PROXY_ADDR: "localhost:15053",
         TULLE_OWN_DOMAINS: "cluster.local",
-        TULLE_RESOLVER_FILE: network.resolverFile(settings.podStateFolder(name)),
       };
 }
 

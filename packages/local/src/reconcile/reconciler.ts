@@ -256,6 +256,7 @@ export class Reconciler implements PodListener {
     // Nobody tells when another program lets go of a port.
     if (problems.some(({ takenPort }) => takenPort !== undefined))
       this.#portTimer = setTimeout(() => this.#pass(), portRetryMs).unref();
+    this.#options.network.followServices?.(this.#services(), this.#watch.list("EndpointSlice"));
     const deployments = this.#watch.list("Deployment");
     for (const pod of this.#watch.list("Pod")) this.#takeWishes(pod);
     const owners = new Set(deployments.map((deployment) => keyText(keyOf(deployment))));
