@@ -8,6 +8,12 @@ import { closeDescriptor, enterNetwork, leaveNetwork } from "./kernel.ts";
 
 const ownNetwork = "/proc/thread-self/ns/net";
 
+export interface ConnectTo {
+  readonly host: string;
+  readonly port: number;
+  readonly allowHalfOpen?: boolean;
+}
+
 export class NetworkNamespace implements Disposable {
   readonly #descriptor: number;
 
@@ -69,12 +75,13 @@ export class NetworkNamespace implements Disposable {
   }
 
   /** A connection of this network to an address. */
-  connect({ host, port }: { readonly host: string; readonly port: number }): Socket {
+  connect({ host, port, allowHalfOpen = false }: ConnectTo): Socket {
     // Where looking up is no wait, the socket is made at once.
     return this.within(() =>
       connect({
         host: `at ${host}`,
         port,
+        allowHalfOpen,
         lookup: (_host, _options, done) => done(null, host, isIP(host)),
         autoSelectFamily: false,
       }),

@@ -36,6 +36,12 @@ export const nodes: readonly NodeAddresses[] = [1, 2].map((number) => ({
   pod: (pod: number) => podAddress(number, pod),
 }));
 
+/** All that the mesh itself has. */
+export const insideRanges = {
+  ipv4: ["172.31.255.0/24", ...nodes.map(({ podRange }) => podRange.ipv4), serviceRange],
+  ipv6: ["fd00:172:31:255::/64", ...nodes.map(({ podRange }) => podRange.ipv6)],
+} as const;
+
 function podAddress(node: number, pod: number): AddressPair {
   return { ipv4: `10.244.${node}.${pod}`, ipv6: `fd00:10:244:${node}::${pod.toString(16)}` };
 }

@@ -10,7 +10,7 @@ export interface Node {
 }
 
 /** Of the supervisor's network, where the nodes are connected; of a node's, where its pods are. */
-const machinesBridge = "machines";
+export const machinesBridge = "machines";
 export const podsBridge = "pods";
 
 const forwarding = { "net.ipv4.ip_forward": "1", "net.ipv6.conf.all.forwarding": "1" };

@@ -1,16 +1,25 @@
 // Namespaces mode: each pod has a network of its own on one of two simulated nodes, and nothing is shared with the
-// machine but its published ports.
-import type { NetworkNamespace } from "@tulle/capture";
+// machine but its published ports, and its way to the world.
+import { NetworkNamespace } from "@tulle/capture";
 import type { EndpointSlice, Service } from "@tulle/config";
 import { CannotStart } from "../cannot-start.ts";
 import type { MeshNetwork, PodNetwork } from "../network/pod-network.ts";
 import type { PodPlan } from "../pod/pod-plan.ts";
 import type { SupervisorEvent } from "../supervisor-event.ts";
-import { firstPod, lastPod, serviceRange, supervisorAddress } from "./addresses.ts";
+import { firstPod, insideRanges, lastPod, serviceRange, supervisorAddress } from "./addresses.ts";
 import { ClusterServices } from "./cluster-services.ts";
-import { makeFabric, type Node } from "./fabric.ts";
+import { machinesBridge, makeFabric, type Node } from "./fabric.ts";
 import { PodNamespace } from "./pod-namespace.ts";
 import { findSystemPrograms, type SystemPrograms } from "./system-programs.ts";
+import { hasWayByIpv6, WayOut } from "./way-out.ts";
+
+interface Parts {
+  readonly machine: NetworkNamespace;
+  readonly nodes: readonly Node[];
+  readonly programs: SystemPrograms;
+  readonly services: ClusterServices;
+  readonly wayOut: WayOut;
+}
 
 export class NamespacesNetwork implements MeshNetwork {
   readonly controlPlaneAddress = supervisorAddress.ipv4;
@@ -21,15 +30,14 @@ export class NamespacesNetwork implements MeshNetwork {
   readonly #programs: SystemPrograms;
   readonly #machineNetwork: NetworkNamespace;
   readonly #services: ClusterServices;
+  readonly #wayOut: WayOut;
+  readonly #hasWayByIpv6: boolean;
   #cables = 0;
 
-  private constructor(
-    machine: NetworkNamespace,
-    nodes: readonly Node[],
-    programs: SystemPrograms,
-    services: ClusterServices,
-  ) {
+  private constructor({ machine, nodes, programs, services, wayOut }: Parts) {
     this.#services = services;
+    this.#wayOut = wayOut;
+    this.#hasWayByIpv6 = hasWayByIpv6(machine);
     this.#machineNetwork = machine;
     this.#programs = programs;
     this.#nodes = nodes.map((node) => new NodeOfPods(node));
@@ -54,7 +62,9 @@ export class NamespacesNetwork implements MeshNetwork {
         programs,
         onTrouble: (message) => onEvent({ type: "trouble", message }),
       });
-      return new NamespacesNetwork(machine, nodes, programs, services);
+      using fabric = NetworkNamespace.current();
+      const wayOut = await WayOut.open({ machine, fabric, device: machinesBridge, inside: insideRanges });
+      return new NamespacesNetwork({ machine, nodes, programs, services, wayOut });
     } catch (error) {
       throw new CannotStart(
         `the network of the pods cannot be made: ${(error as Error).message}`,
@@ -83,11 +93,13 @@ export class NamespacesNetwork implements MeshNetwork {
       address: node.node.addresses.pod(number),
       cable: `pod${this.#cables}`,
       programs: this.#programs,
+      hasWayByIpv6: this.#hasWayByIpv6,
       onClose: () => node.release(number),
     });
   }
 
   async close(): Promise<void> {
+    await this.#wayOut[Symbol.asyncDispose]();
     await this.#services.close();
     for (const { node } of this.#nodes) node.network[Symbol.dispose]();
     this.#machineNetwork[Symbol.dispose]();

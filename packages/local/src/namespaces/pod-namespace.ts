@@ -5,7 +5,7 @@ import path from "node:path";
 import { type CapturePlan, installCapture, NetworkNamespace, planOfAnnotations } from "@tulle/capture";
 import type { PodPlan } from "../pod/pod-plan.ts";
 import type { PodAddresses, PodNetwork, ProgramStart } from "../network/pod-network.ts";
-import { type AddressPair, prefixBits } from "./addresses.ts";
+import { type AddressPair, insideRanges, prefixBits } from "./addresses.ts";
 import { type Node, podsBridge } from "./fabric.ts";
 import { ipBatch, setSysctls } from "./ip-batch.ts";
 import { closeMounts, mountPodFiles } from "./pod-files.ts";
@@ -20,6 +20,8 @@ export interface PodNamespaceOptions {
   /** Of the cable's end at the node; no two pods of a node have the same. */
   readonly cable: string;
   readonly programs: SystemPrograms;
+  /** Without it, names with addresses of both families are called by IPv4. */
+  readonly hasWayByIpv6: boolean;
   readonly onClose: () => void;
 }
 
@@ -86,7 +88,7 @@ export class PodNamespace implements PodNetwork {
   }
 
   async #connect(network: NetworkNamespace): Promise<void> {
-    const { node, address, cable } = this.#options;
+    const { node, address, cable, hasWayByIpv6 } = this.#options;
     const { gateway } = node.addresses;
     await ipBatch(network, [
       "link set lo up",
@@ -97,7 +99,7 @@ export class PodNamespace implements PodNetwork {
       `address add ${address.ipv4}/${prefixBits.ipv4} dev eth0`,
       `address add ${address.ipv6}/${prefixBits.ipv6} dev eth0 nodad`,
       `route add default via ${gateway.ipv4}`,
-      `route add ::/0 via ${gateway.ipv6}`,
+      ...(hasWayByIpv6 ? ["::/0"] : insideRanges.ipv6).map((range) => `route replace ${range} via ${gateway.ipv6}`),
     ]);
     await ipBatch(node.network, [
       `link set ${cable} master ${podsBridge} up`,

@@ -1,0 +1,124 @@
+// How pods reach the world in namespaces mode. Nothing of the machine's network is changed for it: connections that are
+// for nobody of the mesh come to this process, which makes each a second time in the machine's network.
+import { readFileSync } from "node:fs";
+import { createServer, type Server, type Socket } from "node:net";
+import { applyRules, isOwnAddress, type NetworkNamespace, originalDestination } from "@tulle/capture";
+import { acceptBacklog, descriptorOf } from "@tulle/listening";
+
+/** Of all pods together; who comes then is refused. */
+export const maxConnections = 4096;
+
+const table = "tulle_way_out";
+
+export interface WayOutOptions {
+  readonly machine: NetworkNamespace;
+  /** Where pods' packets come in that are for nobody of the mesh, and by which device. */
+  readonly fabric: NetworkNamespace;
+  readonly device: string;
+  /** Ranges of the mesh itself. */
+  readonly inside: { readonly ipv4: readonly string[]; readonly ipv6: readonly string[] };
+}
+
+export class WayOut implements AsyncDisposable {
+  readonly #machine: NetworkNamespace;
+  readonly #server: Server;
+  readonly #open = new Set<Socket>();
+
+  private constructor(machine: NetworkNamespace) {
+    this.#machine = machine;
+    this.#server = createServer({ allowHalfOpen: true, noDelay: true, pauseOnConnect: true }, (socket) =>
+      this.#accept(socket),
+    );
+    this.#server.maxConnections = maxConnections;
+  }
+
+  /** @throws {CaptureFailure} where the rules cannot be made */
+  static async open({ machine, fabric, device, inside }: WayOutOptions): Promise<WayOut> {
+    const way = new WayOut(machine);
+    const listening = Promise.withResolvers<void>();
+    way.#server.once("error", listening.reject);
+    // Without a host: looking it up would be a wait, out of that network.
+    fabric.within(() => way.#server.listen({ port: 0, backlog: acceptBacklog }, listening.resolve));
+    await listening.promise;
+    const address = way.#server.address();
+    const port = typeof address === "object" && address !== null ? address.port : 0;
+    try {
+      await fabric.within(() => applyRules(rules(device, port, inside)));
+    } catch (error) {
+      await way[Symbol.asyncDispose]();
+      throw error;
+    }
+    return way;
+  }
+
+  /** Where it wanted to go is known from the kernel alone: whoever dials this port himself is refused by the rules. */
+  #accept(socket: Socket): void {
+    const destination = originalDestination(descriptorOf(socket), socket.localAddress ?? "");
+    if (destination === undefined || this.#isMachines(destination.ip)) return void socket.resetAndDestroy();
+    const onward = this.#machine.connect({ host: destination.ip, port: destination.port, allowHalfOpen: true });
+    onward.setNoDelay(true);
+    this.#join(socket, onward);
+    this.#join(onward, socket);
+  }
+
+  /** Pods are no programs of the machine: its own servers may believe who reaches them there. */
+  #isMachines(ip: string): boolean {
+    const isUnspecified = ip === "0.0.0.0" || ip === "::";
+    return isUnspecified || this.#machine.within(() => isOwnAddress(ip));
+  }
+
+  #join(from: Socket, to: Socket): void {
+    this.#open.add(from);
+    from.pipe(to);
+    from.on("error", () => to.resetAndDestroy());
+    from.on("close", () => {
+      this.#open.delete(from);
+      // What has been read is still written; a connection that was cut leaves no other one half open.
+      if (!from.readableEnded) to.destroy();
+    });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    const closed = Promise.withResolvers<void>();
+    this.#server.close(() => closed.resolve());
+    for (const socket of this.#open) socket.destroy();
+    await closed.promise;
+  }
+}
+
+/** Whether the network has a way to any host by IPv6, not to some alone. */
+export function hasWayByIpv6(network: NetworkNamespace): boolean {
+  const routes = network.within(() => readFileSync("/proc/thread-self/net/ipv6_route", "utf8")).split("\n");
+  return routes.some((line) => {
+    const [destination = "", prefixLength = "", ...more] = line.trim().split(/\s+/);
+    const [flags = "", device = ""] = more.slice(-2);
+    return /^0{32}$/.test(destination) && prefixLength === "00" && device !== "lo" && isUp(parseInt(flags, 16));
+  });
+}
+
+/** RTF_UP, and not RTF_REJECT (linux/route.h). */
+function isUp(flags: number): boolean {
+  return (flags & 0x1) !== 0 && (flags & 0x2_00) === 0;
+}
+
+function rules(device: string, port: number, { ipv4, ipv6 }: WayOutOptions["inside"]): string {
+  const nowhere = { ipv4: ["127.0.0.0/8", "224.0.0.0/4"], ipv6: ["fe80::/10", "ff00::/8", "::ffff:0:0/96"] };
+  return `
+table inet ${table}
+delete table inet ${table}
+table inet ${table} {
+  chain lead_out {
+    type nat hook prerouting priority dstnat;
+    iifname != "${device}" return
+    ip daddr { ${[...ipv4, ...nowhere.ipv4].join(", ")} } return
+    ip6 daddr { ${[...ipv6, ...nowhere.ipv6].join(", ")} } return
+    meta l4proto tcp redirect to :${port}
+  }
+  chain keep_shut {
+    type filter hook input priority filter;
+    tcp dport ${port} ct status dnat accept
+    tcp dport ${port} reject with tcp reset
+  }
+}
+`;
+}
