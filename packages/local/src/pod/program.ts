@@ -1,14 +1,23 @@
 // One program of a pod, a container's or the proxy, with the probes that say whether it is well. What follows from that
 // for the pod is the pod's affair (local-pod.ts).
 import type { Pod } from "@tulle/config";
+import {
+  type Check,
+  checkOf,
+  type CheckResult,
+  type OnFailure,
+  probedPort,
+  type ProbeLoop,
+  startProbeLoop,
+  tcpCheck,
+  timingOf,
+} from "@tulle/listening/probes";
 import type { PodNetwork } from "../network/pod-network.ts";
 import { groupListeners } from "../network/group-listeners.ts";
 import type { ProcessEnd, ProcessSpec } from "../process/supervised-process.ts";
 import { SupervisedProcess } from "../process/supervised-process.ts";
-import { checkOf, probedPort, tcpCheck, type Check, type OnFailure } from "./health-check.ts";
 import { OwnPorts } from "./own-ports.ts";
 import type { ContainerPlan } from "./pod-plan.ts";
-import { startProbeLoop, timingOf, type CheckResult, type ProbeLoop } from "./probe-loop.ts";
 import { proxyCheck } from "./proxy-check.ts";
 
 /** How the injected container is called (Istio: `istio-proxy`). */

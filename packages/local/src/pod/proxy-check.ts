@@ -1,7 +1,7 @@
 // Not by an import, which reads every export and so loads fetch's library (ARCHITECTURE.md, "What makes it start
 // quickly").
 import type { Socket } from "node:net";
-import type { OnFailure } from "./health-check.ts";
+import type { OnFailure } from "@tulle/listening/probes";
 import type { AskedProxy } from "./until-quiet.ts";
 const { request } = process.getBuiltinModule("node:http");
 // The probe of a pod's proxy: Istio's health port, and what the agent says there of its own end.

@@ -4,9 +4,9 @@ import { createServer as createHttpServer } from "node:http";
 import { createServer, type AddressInfo, type Server } from "node:net";
 import { test, type TestContext } from "node:test";
 import type { Service } from "@tulle/config";
+import { tcpCheck } from "@tulle/listening/probes";
 import { freePort } from "../../../../tests/tools/processes.ts";
 import { connectHere } from "../network/pod-network.ts";
-import { tcpCheck } from "../pod/health-check.ts";
 import { PublishedPorts, withHolder } from "./published-ports.ts";
 
 function occupy(): Promise<Server> {

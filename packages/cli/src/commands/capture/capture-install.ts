@@ -16,7 +16,7 @@ import {
 import type { CommandContext } from "../../command/command-module.ts";
 import { CommandFailure, exitCodes } from "../../command/command-failure.ts";
 import { optionName } from "../../command/command-options.ts";
-import { withCaptureFailures } from "./capture-failures.ts";
+import { withCaptureFailures } from "../../command/capture-failures.ts";
 
 /** Each sets what its long name says; `summary` ends with the default. */
 const settings = [

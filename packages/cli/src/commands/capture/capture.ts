@@ -6,7 +6,7 @@ import type { CommandContext } from "../../command/command-module.ts";
 import { CommandFailure } from "../../command/command-failure.ts";
 import { addExamples } from "../../command/command-options.ts";
 import { registerInstall } from "./capture-install.ts";
-import { withCaptureFailures } from "./capture-failures.ts";
+import { withCaptureFailures } from "../../command/capture-failures.ts";
 
 export function register(command: Command, context: CommandContext): void {
   const add = (name: string, summary: string): Command => command.command(name).description(summary);

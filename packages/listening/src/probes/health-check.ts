@@ -1,14 +1,35 @@
-// Probes of a container: the supervisor asks the app itself, past its sidecar, as a kubelet does.
+// Probes of a program: it is asked itself, past its proxy, as a kubelet does.
 import { request as requestOverTls } from "node:https";
 import type { Socket } from "node:net";
 import { connect as connectSecurely } from "node:tls";
-import type { Probe } from "@tulle/config";
-import type { Connect } from "../network/pod-network.ts";
-import type { ContainerPort } from "./pod-plan.ts";
 
 // Not by an import, which reads every export and so loads fetch's library (ARCHITECTURE.md, "What makes it start
 // quickly").
 const { request } = process.getBuiltinModule("node:http");
+
+/** The fields of Kubernetes' probes that are asked here. */
+export interface Probe {
+  readonly timeoutSeconds?: number | undefined;
+  readonly httpGet?:
+    | {
+        readonly path?: string | undefined;
+        readonly port: number | string;
+        readonly host?: string | undefined;
+        readonly scheme?: string | undefined;
+        readonly httpHeaders?: readonly { readonly name: string; readonly value?: string | undefined }[] | undefined;
+      }
+    | undefined;
+  readonly tcpSocket?: { readonly port: number | string; readonly host?: string | undefined } | undefined;
+}
+
+/** A port that a probe may name. */
+export interface NamedPort {
+  readonly name: string | undefined;
+  readonly port: number;
+}
+
+/** Opens a connection to an address, in whichever network the program is. */
+export type Connect = (to: { readonly host: string; readonly port: number }) => Socket;
 
 /** Takes why an answer was not well, in a kubelet's words. */
 export type OnFailure = (answer: string) => void;
@@ -19,7 +40,7 @@ export type Check = (onFailure?: OnFailure) => Promise<boolean>;
 export interface CheckTarget {
   readonly address: string;
   readonly connect: Connect;
-  readonly ports: readonly ContainerPort[];
+  readonly ports: readonly NamedPort[];
 }
 
 const defaultTimeoutSeconds = 1;
@@ -31,7 +52,7 @@ export function checkOf(probe: Probe, target: CheckTarget): Check | undefined {
     const { path = "/", host, httpHeaders = [] } = probe.httpGet;
     const port = portNumber(probe.httpGet.port, target.ports);
     if (port === undefined) return undefined;
-    const headers = Object.fromEntries(httpHeaders.map(({ name, value }) => [name, value]));
+    const headers = Object.fromEntries(httpHeaders.map(({ name, value = "" }) => [name, value]));
     const isTls = probe.httpGet.scheme === "HTTPS";
     return (onFailure) =>
       httpCheck(
@@ -47,12 +68,12 @@ export function checkOf(probe: Probe, target: CheckTarget): Check | undefined {
 }
 
 /** The port that a probe asks at; undefined where it cannot be asked here. */
-export function probedPort(probe: Probe, ports: readonly ContainerPort[]): number | undefined {
+export function probedPort(probe: Probe, ports: readonly NamedPort[]): number | undefined {
   const port = (probe.httpGet ?? probe.tcpSocket)?.port;
   return port === undefined ? undefined : portNumber(port, ports);
 }
 
-function portNumber(port: number | string, ports: readonly ContainerPort[]): number | undefined {
+function portNumber(port: number | string, ports: readonly NamedPort[]): number | undefined {
   return typeof port === "number" ? port : ports.find(({ name }) => name === port)?.port;
 }
 
