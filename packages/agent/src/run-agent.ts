@@ -1,7 +1,7 @@
 // The agent's life: from its settings to a relay, a bootstrap and a proxy, and back down when the platform says so.
 import path from "node:path";
 import { makeOwnFolder, makeSocketPath, writeSecretFile } from "@tulle/identity/own";
-import { type ExpositionFormat, Logging, MetricRegistry } from "@tulle/telemetry";
+import { type ExpositionFormat, type Logger, Logging, MetricRegistry } from "@tulle/telemetry";
 import { systemClock } from "@tulle/timing";
 import { bootstrapDocument, bootstrapMessage, hasOwnNetwork, nodeId } from "./bootstrap/bootstrap.ts";
 import { encodePeerMetadata, peerMetadata, peerMetadataVariable } from "./bootstrap/peer-metadata.ts";
@@ -10,6 +10,8 @@ import { startEnvoy } from "./data-plane/envoy.ts";
 import { startTulle } from "./data-plane/tulle.ts";
 import { startHealthServer } from "./health-server.ts";
 import { startIdentity } from "./identity/start-identity.ts";
+import type { WorkloadIdentity } from "./identity/workload-identity.ts";
+import type { MachineReports } from "./machine/machine-reports.ts";
 import { MergedMetrics } from "./scrape/merged-metrics.ts";
 import type { RunningNames } from "./names/start-names.ts";
 import { startRelay } from "./relay/relay.ts";
@@ -23,7 +25,8 @@ export interface AgentOptions {
   readonly startDataPlane?: StartDataPlane;
 }
 
-export const agentExitCodes = { ok: 0, failed: 1, badSettings: 2 } as const;
+/** `gone`: of a machine that has left, or was removed. */
+export const agentExitCodes = { ok: 0, failed: 1, badSettings: 2, gone: 3 } as const;
 
 /**
  * Runs until it is told to stop or its proxy ends; resolves with the process's exit code: 0 after a stop, 2 for
@@ -109,7 +112,9 @@ async function run(
     });
     proxy = await startDataPlane({ settings, bootstrap, bootstrapPath, env: proxyEnv, logging });
     log.info("the agent runs", { node: nodeId(settings), dataPlane: settings.dataPlane });
-    const code = await untilEnd(proxy, stop, settings);
+    const { reports, gone } = await startReports(settings, proxy, identity?.workload, log);
+    const code = await untilEnd(proxy, { stop, gone: gone.signal, reports }, settings);
+    if (gone.signal.aborted) return agentExitCodes.gone;
     if (!stop.aborted) log.critical(`the proxy ended by itself with exit code ${code}`);
     return stop.aborted ? agentExitCodes.ok : code || agentExitCodes.failed;
   } finally {
@@ -155,20 +160,58 @@ function ownPage(metrics: MetricRegistry, format: ExpositionFormat): string {
   return [...metrics.pieces({ format, accepts, isPart: true })].join("");
 }
 
+/** Of a machine; `gone` is aborted when it is to end because nobody knows it any more. */
+async function startReports(
+  settings: AgentSettings,
+  proxy: RunningDataPlane,
+  identity: WorkloadIdentity | undefined,
+  log: Logger,
+): Promise<{ readonly reports: MachineReports | undefined; readonly gone: AbortController }> {
+  const gone = new AbortController();
+  if (!settings.isMachine || identity === undefined) return { reports: undefined, gone };
+  const { startMachineReports } = await import("./machine/machine-reports.ts");
+  const { controlPlane, podAddress: address, metadata } = settings;
+  const appAddress = typeof metadata["APP_ADDRESS"] === "string" ? metadata["APP_ADDRESS"] : "127.0.0.1";
+  const reports = startMachineReports({
+    identity,
+    controlPlane,
+    address,
+    appAddress,
+    isProxyReady: () => proxy.isReady(),
+    onGone: () => {
+      log.warning("this machine has left the mesh, or was removed: it ends");
+      gone.abort();
+    },
+    log,
+  });
+  return { reports, gone };
+}
+
+interface Ending {
+  readonly stop: AbortSignal;
+  readonly gone: AbortSignal;
+  readonly reports: MachineReports | undefined;
+}
+
 async function untilEnd(
   proxy: RunningDataPlane,
-  stop: AbortSignal,
+  { stop, gone, reports }: Ending,
   { drainMs, minimumDrainMs }: Pick<AgentSettings, "drainMs" | "minimumDrainMs">,
 ): Promise<number> {
   const stopped = Promise.withResolvers<void>();
   const onStop = (): void => stopped.resolve();
-  if (stop.aborted) onStop();
-  stop.addEventListener("abort", onStop);
+  const either = AbortSignal.any([stop, gone]);
+  if (either.aborted) onStop();
+  either.addEventListener("abort", onStop);
   const first = await Promise.race([proxy.ended, stopped.promise.then(() => undefined)]);
-  stop.removeEventListener("abort", onStop);
-  if (first !== undefined) return first;
+  either.removeEventListener("abort", onStop);
+  if (first !== undefined) {
+    reports?.stop();
+    return first;
+  }
+  await reports?.stopping();
   await proxy.stop({
-    leastMs: stop.reason === untold ? Math.min(minimumDrainMs, drainMs) : 0,
+    leastMs: either.reason === untold || gone.aborted ? Math.min(minimumDrainMs, drainMs) : 0,
     mostMs: drainMs,
   });
   return proxy.ended;

@@ -48,6 +48,8 @@ export interface AgentSettings {
   readonly clusterDomain: string;
   /** Domains of which no other name server knows anything. */
   readonly ownDomains: readonly string[];
+  /** A machine that is no pod tells the control plane how it is. */
+  readonly isMachine: boolean;
   /** How long connections of a listener that was removed or changed may go on (Istio: drainDuration). */
   readonly listenerDrainMs: number;
   /** Where the proxy sends its metrics (`OTEL_*`, beside the table below); undefined = nowhere. */
@@ -158,6 +160,12 @@ export const agentVariables = [
       "domains that no other name server knows, with commas between: names that the mesh lacks are told to be none",
     fallback: "",
   },
+  {
+    name: "TULLE_MACHINE",
+    meaning:
+      "yes on a machine that has joined by a token: it tells the control plane where it is, and whether it is well",
+    fallback: "no",
+  },
   { name: "TULLE_DRAIN_MS", meaning: "how long requests may go on after SIGTERM or SIGINT", fallback: "5000" },
   {
     // Istio: MINIMUM_DRAIN_DURATION.
@@ -227,6 +235,7 @@ export function parseSettings(env: Environment): ParsedSettings {
     ownDomains: text("TULLE_OWN_DOMAINS")
       .split(",")
       .filter((domain) => domain !== ""),
+    isMachine: oneOf("TULLE_MACHINE", ["no", "yes"]) === "yes",
     listenerDrainMs: whole("TULLE_LISTENER_DRAIN_MS", 0, 3_600_000),
     metricExport: metrics.settings,
     metricExportProblems: metrics.problems,

@@ -5,6 +5,7 @@ import type { CommandRow } from "./command/command-module.ts";
 const run = "Run a mesh on this machine";
 const configure = "Configure it";
 const look = "Look inside";
+const machines = "A machine that is no pod";
 const processes = "Its processes, one by one";
 const other = "Other";
 
@@ -28,6 +29,12 @@ export const commands: readonly CommandRow[] = [
     load: () => import("./commands/rollout/rollout.ts"),
   },
   { name: "get", group: configure, summary: "show resources", load: () => import("./commands/get.ts") },
+  {
+    name: "vm",
+    group: configure,
+    summary: "let machines that are no pods join, and see which have",
+    load: () => import("./commands/vm/vm.ts"),
+  },
   {
     name: "analyze",
     group: configure,
@@ -78,6 +85,18 @@ export const commands: readonly CommandRow[] = [
     group: look,
     summary: "manage the authorization server's clients, users and grants",
     load: () => import("./commands/auth/auth.ts"),
+  },
+  {
+    name: "join",
+    group: machines,
+    summary: "make this machine one of a mesh, by a token",
+    load: () => import("./commands/join/join.ts"),
+  },
+  {
+    name: "leave",
+    group: machines,
+    summary: "take this machine out of its mesh",
+    load: () => import("./commands/leave.ts"),
   },
   {
     name: "control-plane",

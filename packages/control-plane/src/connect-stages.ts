@@ -18,6 +18,7 @@ import { readProxyMetrics } from "./rollouts/read-proxy-metrics.ts";
 import { RolloutController } from "./rollouts/rollout-controller.ts";
 import type { SavedRollouts } from "./rollouts/saved-rollouts.ts";
 import { isTrafficLine } from "./rollouts/traffic-counts.ts";
+import type { Machines } from "./machines/open-machines.ts";
 import type { PodPort } from "./scope/proxy.ts";
 import type { ProxyView } from "./scope/proxy-view.ts";
 import { AcceptedResources } from "./serve/accepted-resources.ts";
@@ -50,6 +51,8 @@ export interface StagesOptions {
   readonly kept: Kept;
   /** Undefined: workloads get no certificates. */
   readonly security: Security | undefined;
+  /** Undefined: none can join. */
+  readonly machines?: Machines | undefined;
   readonly clusterId: string;
   readonly minimumTls: TlsVersion | undefined;
   readonly debounce: DebounceTimes;
@@ -68,6 +71,7 @@ export interface Stages {
   readonly pods: KnownPods;
   readonly rollouts: RolloutController;
   readonly turnedAway: TurnedAway;
+  readonly machines: Machines | undefined;
   /** What any of them has to say of the resources. */
   readonly findings: () => readonly Finding[];
   readonly statusOf: (key: ResourceKey) => ResourceStatus | undefined;
@@ -77,7 +81,7 @@ export interface Stages {
 }
 
 export function connectStages(options: StagesOptions): Stages {
-  const { store, kept, security, clusterId, minimumTls, debounce, metrics, clock, log, tracer } = options;
+  const { store, kept, security, clusterId, minimumTls, debounce, metrics, clock, log, tracer, machines } = options;
   const accepted = new AcceptedResources(store);
   const cache = new TranslationCache(clusterId);
   const addresses = new MeshAddresses();
@@ -86,7 +90,7 @@ export function connectStages(options: StagesOptions): Stages {
   const picture = { store, reader: accepted, clock, debounce, metrics, trustDomain, minimumTls, tracer };
   const rollouts = rolloutController(options, accepted, addresses);
   const mesh = new MeshState({ ...picture, jwks, logins, rollouts });
-  const pods = knownPods(store);
+  const pods = knownPods(store, machines);
   const served = [new SecretResources(store), new LoginSecrets(store, kept.loginRootSecret)];
   const turnedAway = new TurnedAway(metrics, log, clock);
   const pusher = new Pusher({
@@ -102,6 +106,7 @@ export function connectStages(options: StagesOptions): Stages {
     tracer,
     podPorts: (namespace, name) => podPorts(store, namespace, name),
     podLabels: (namespace, name) => pods.get(namespace, name)?.labels,
+    portsByName: (namespace, name) => machines?.portsOf(namespace, name),
   });
   const seen = (): void => {
     addresses.update(mesh);
@@ -139,7 +144,8 @@ export function connectStages(options: StagesOptions): Stages {
     metrics.endpointsNotReady.set(endpoints.filter(({ conditions }) => conditions?.ready === false).length);
     metrics.withoutService.set(pusher.connected.filter(({ view }) => isBehindNoService(view)).length);
   };
-  return { mesh, pusher, cache, accepted, pods, rollouts, turnedAway, findings, statusOf: status, measure, close };
+  const seenBy = { findings, statusOf: status, measure, close };
+  return { mesh, pusher, cache, accepted, pods, rollouts, turnedAway, machines, ...seenBy };
 }
 
 function isBehindNoService(view: ProxyView | undefined): boolean {

@@ -10,15 +10,19 @@ import { readOrMakeToken } from "./api/api-token.ts";
 import { changeRoutes } from "./api/change-routes.ts";
 import { debugRoutes } from "./api/debug-routes.ts";
 import { serveHttpApi } from "./api/http-api.ts";
+import { machineRoutes } from "./api/machine-routes.ts";
 import { resourceRoutes } from "./api/resource-routes.ts";
 import { rolloutRoutes } from "./api/rollout-routes.ts";
 import { routesOf } from "./api/routes.ts";
 import { caRoutes } from "./api/ca-routes.ts";
 import { openSecurity, type SecurityOptions } from "./ca/open-security.ts";
+import type { MeshAuthority } from "./ca/mesh-authority.ts";
 import { connectStages } from "./connect-stages.ts";
 import { makeInstanceId } from "./instance-id.ts";
 import { parseSavedKeySet } from "./jwks/saved-key-set.ts";
 import { parseSavedProvider } from "./login-providers/saved-provider.ts";
+import { defaultMachineGraceMs, joinAddresses } from "./machines/join-addresses.ts";
+import { type Machines, openMachines } from "./machines/open-machines.ts";
 import { openSavedRollouts } from "./rollouts/saved-rollouts.ts";
 import { type DebounceTimes, defaultDebounce } from "./serve/debounce.ts";
 import { openLoginRootSecret } from "./serve/login-secrets.ts";
@@ -35,6 +39,8 @@ export interface ControlPlaneOptions extends XdsAddresses, Omit<SecurityOptions,
   /** Where the token, the authority, what was fetched and the API's socket lie. */
   readonly state: StateFolder;
   readonly httpAddress: Address;
+  /** How long the entry of a machine stays that has vanished; Istio's 10 s unless told. */
+  readonly machineGraceMs?: number;
   /** Lowest version of TLS between workloads; 1.3 when missing. */
   readonly minimumTls?: TlsVersion;
   /** Forget the keys of issuers that an earlier run fetched. */
@@ -56,6 +62,8 @@ export interface RunningControlPlane {
   /** Undefined where none was asked for. */
   readonly xdsAddress: Address | undefined;
   readonly xdsTlsAddress: Address | undefined;
+  /** Where machines join; undefined where none can. */
+  readonly joinAddress: Address | undefined;
   readonly httpAddress: Address;
   /** Who reaches it is the owner, and shows no token. */
   readonly socketPath: string;
@@ -82,22 +90,26 @@ export async function runControlPlane(options: ControlPlaneOptions): Promise<Run
     open.defer(() => tracer?.close());
     const { keys, providers, changes, rollouts } = await openKept(options, log, open);
     const securityOptions = { ...options, stateDirectory: state.path };
-    const hasAuthority = options.xdsTlsAddress !== undefined;
+    const hasAuthority = options.xdsTlsAddress !== undefined || options.joinAddress !== undefined;
     const security = hasAuthority
       ? await openSecurity(securityOptions, metrics, clock, logging.logger("ca"), tracer)
       : undefined;
     const authority = security?.authority;
     open.defer(() => authority?.close());
+    const machines = await openOwnMachines(options, authority, clock, logging.logger("machines"));
+    open.defer(() => machines?.close());
     const kept = { keys, providers, rollouts, loginRootSecret: await openLoginRootSecret(state) };
     const counted = controlPlaneMetrics(metrics, version);
-    const given = { store, kept, security, clusterId, minimumTls, debounce, clock, log, tracer };
+    const given = { store, kept, security, clusterId, minimumTls, debounce, clock, log, tracer, machines };
     const stages = connectStages({ ...given, metrics: counted });
     open.defer(() => stages.close());
     // Of both ports: what is told of a shortage is told once.
     const descriptors = new DescriptorReserve(log, descriptorLimit());
-    const { plaintext: xdsAddress, tls: xdsTlsAddress } = open.use(
-      await serveXds(options, instanceId, stages, security, clock, descriptors),
-    );
+    const {
+      plaintext: xdsAddress,
+      tls: xdsTlsAddress,
+      join: joinAddress,
+    } = open.use(await serveXds(options, instanceId, stages, security, clock, descriptors));
     const timeline = new Timeline({ ...stages, store, kept: changes, clock });
     open.defer(() => timeline.close());
     const { maxResources } = options;
@@ -119,6 +131,7 @@ export async function runControlPlane(options: ControlPlaneOptions): Promise<Run
         ...resources.handlers,
         ...changeRoutes({ timeline, pusher: stages.pusher }),
         ...caRoutes(authority),
+        ...machineRoutes(machines, joinAddress && joinAddresses(joinAddress)),
         ...rolloutRoutes(stages.rollouts),
         ...debug,
       }),
@@ -131,6 +144,7 @@ export async function runControlPlane(options: ControlPlaneOptions): Promise<Run
       instance: instanceId,
       xds: addressText(xdsAddress),
       xdsTls: addressText(xdsTlsAddress),
+      join: addressText(joinAddress),
       http: addressText(httpAddress),
       findings: store.findings().length + stages.accepted.findings.length,
     });
@@ -138,6 +152,7 @@ export async function runControlPlane(options: ControlPlaneOptions): Promise<Run
       instanceId,
       xdsAddress,
       xdsTlsAddress,
+      joinAddress,
       httpAddress,
       socketPath,
       findings: stages.findings,
@@ -176,6 +191,23 @@ async function openKept({ state, fresh = false }: ControlPlaneOptions, log: Logg
     log.error("where roll-outs stood cannot be read: they have to be started anew", { reason }),
   );
   return { keys, providers, changes, rollouts };
+}
+
+/** Undefined where no machine can join. */
+async function openOwnMachines(
+  {
+    store,
+    state,
+    clusterId = "local",
+    machineGraceMs: graceMs = defaultMachineGraceMs,
+    joinAddress,
+  }: ControlPlaneOptions,
+  authority: MeshAuthority | undefined,
+  clock: Clock,
+  log: Logger,
+): Promise<Machines | undefined> {
+  if (authority === undefined || joinAddress === undefined) return undefined;
+  return openMachines({ store, state, authority, clusterId, graceMs, clock, log });
 }
 
 /** What is brought up to date before the metrics are shown. */

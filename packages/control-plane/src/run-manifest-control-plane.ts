@@ -35,7 +35,7 @@ export async function runManifestControlPlane(
   const { networkMode = "loopback" } = options;
   const { clock = systemClock, logging = new Logging() } = options;
   const log = logging.logger("control-plane");
-  const hasAuthority = options.xdsTlsAddress !== undefined;
+  const hasAuthority = options.xdsTlsAddress !== undefined || options.joinAddress !== undefined;
   // Before anything in it is read: nobody else may reach it from here on.
   const state = new StateFolder(stateDirectory, log);
   const store = await LayeredStore.open({

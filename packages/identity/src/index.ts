@@ -11,6 +11,7 @@ export { type VerifiedPath, verifyPath } from "./x509/verify-path.ts";
 export { type ParsedRevocationLists, parseRevocationLists, type RevocationList } from "./x509/revocation-list.ts";
 export { createCsr } from "./csr/create-csr.ts";
 export { type CertificateRequest, type ParsedCsr, parseCsr } from "./csr/parse-csr.ts";
+export { type JoinToken, joinTokenText, parseJoinToken, rootPin, secretHash } from "./token/join-token.ts";
 export type { AuthorityMaterial } from "./authority/authority-material.ts";
 export { type AuthorityOptions, createAuthority } from "./authority/create-authority.ts";
 export {

@@ -21,8 +21,8 @@ export interface ControlPlaneSettings {
   readonly nodePath: string;
   readonly tulleCompileCache: string;
   readonly fresh: boolean;
-  /** Life of workloads' certificates, in the words of `tulle control-plane`. */
-  readonly workloadCertTtl: string | undefined;
+  /** Further options of `tulle control-plane`. */
+  readonly options: readonly string[];
   readonly clusterId: string;
   /** Names this run of the supervisor. */
   readonly owner: string;
@@ -54,8 +54,8 @@ export function controlPlaneSpec(settings: ControlPlaneSettings): ProcessSpec {
         // The same across restarts of the control plane, so that it keeps the pods that go on running.
         "--owner",
         settings.owner,
-        ...(settings.workloadCertTtl === undefined ? [] : ["--workload-cert-ttl", settings.workloadCertTtl]),
         ...settings.networkArguments,
+        ...settings.options,
         ...(settings.fresh ? ["--fresh"] : []),
       ],
       env: {

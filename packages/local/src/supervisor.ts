@@ -47,8 +47,8 @@ export interface UpOptions {
   readonly machineNetwork?: NetworkNamespace | undefined;
   /** Programs of other users are kept away from all of the instance's addresses. */
   readonly ownUserOnly?: boolean;
-  /** Life of workloads' certificates, in the words of `tulle control-plane`. */
-  readonly workloadCertTtl?: string;
+  /** Further options of `tulle control-plane`. */
+  readonly controlPlaneOptions?: readonly string[];
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Program and first arguments that stand for `tulle`. */
   readonly tulleCommand: readonly string[];
@@ -141,7 +141,7 @@ export class Supervisor {
       address: network.controlPlaneAddress,
       networkArguments: network.controlPlaneArguments,
       fresh: options.fresh,
-      workloadCertTtl: options.workloadCertTtl,
+      options: options.controlPlaneOptions ?? [],
       owner: `${process.pid}-${startTime}`,
       logFile: controlPlaneLog,
     });

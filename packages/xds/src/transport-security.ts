@@ -6,6 +6,8 @@ export interface PeerIdentity {
   readonly trustDomain: string;
   readonly namespace: string;
   readonly serviceAccount: string;
+  /** Of its certificate, in hexadecimal; missing where nobody asks for it. */
+  readonly serial?: string;
 }
 
 export interface ServerTlsCredentials {

@@ -49,11 +49,52 @@ const unitMs: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 3_600_
 /** `--workload-cert-ttl`, in milliseconds. An agent needs time to renew before the end. */
 export function workloadCertTtlOption(): Option {
   return new Option("--workload-cert-ttl <duration>", "life of workloads' certificates (20s, 90m, 24h)").argParser(
-    (text: string): number => {
-      const match = /^(\d{1,6})([smh])$/.exec(text);
-      const durationMs = Number(match?.[1]) * (unitMs[match?.[2] ?? ""] ?? Number.NaN);
-      if (!(durationMs >= 10_000)) throw new InvalidArgumentError("It must be at least 10s, such as 20s, 90m or 24h.");
-      return durationMs;
-    },
+    duration(10_000),
   );
+}
+
+export interface Address {
+  readonly host: string;
+  readonly port: number;
+}
+
+/** For commander: `host:port`, an address of IPv6 in brackets. */
+export function hostPort(text: string): Address {
+  const match = /^(?:\[(?<v6>[^\]]+)\]|(?<v4>[^:]+)):(?<port>\d{1,5})$/.exec(text);
+  const host = match?.groups?.["v6"] ?? match?.groups?.["v4"];
+  const port = Number(match?.groups?.["port"]);
+  if (host === undefined || port > 65_535) throw new InvalidArgumentError("It must be <host>:<port>.");
+  return { host, port };
+}
+
+export function hostPortText({ host, port }: Address): string {
+  return host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`;
+}
+
+/** Of whoever runs a control plane. */
+export function joinAddressOption(): Option {
+  return new Option(
+    "--join-address <host:port>",
+    "where machines of other networks join, and get certificates and configuration (TLS); nowhere unless told",
+  ).argParser(hostPort);
+}
+
+/** In milliseconds. */
+export function machineGraceOption(): Option {
+  return new Option(
+    "--machine-grace <duration>",
+    "how long the WorkloadEntry of a machine that has vanished stays (default: 10s)",
+  ).argParser(duration(0));
+}
+
+/** For commander: `20s`, `90m` or `24h` in milliseconds. */
+export function duration(leastMs: number): (text: string) => number {
+  return (text) => {
+    const match = /^(\d{1,6})([smh])$/.exec(text);
+    const durationMs = Number(match?.[1]) * (unitMs[match?.[2] ?? ""] ?? Number.NaN);
+    if (!(durationMs >= leastMs)) {
+      throw new InvalidArgumentError(`It must be at least ${leastMs / 1000}s, such as 20s, 90m or 24h.`);
+    }
+    return durationMs;
+  };
 }

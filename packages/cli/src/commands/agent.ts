@@ -20,6 +20,8 @@ export function register(command: Command, context: CommandContext): void {
   command.action(async () => {
     // Node keeps compiled code when a process ends well; an agent mostly runs until the machine is shut down.
     setTimeout(flushCompileCache, flushAfterMs).unref();
+    // Of a machine: who has started it holds the other end, and an agent without him would stay in the way of the next.
+    if (context.env["TULLE_MACHINE"] === "yes") process.stdin.once("end", () => process.exit(1)).resume();
     const code = await runAgent(context.env);
     // A part that did not end must not keep an agent alive that has: its supervisor waits for the end to start the next
     // one.

@@ -7,7 +7,14 @@ import { isLogLevel, Logging, logLevels, type LogLevel } from "@tulle/telemetry"
 import { holderText } from "@tulle/local/port-holder";
 import { CommandFailure } from "../command/command-failure.ts";
 import type { CommandContext } from "../command/command-module.ts";
-import { addExamples, workloadCertTtlOption } from "../command/command-options.ts";
+import {
+  type Address,
+  addExamples,
+  hostPort,
+  joinAddressOption,
+  machineGraceOption,
+  workloadCertTtlOption,
+} from "../command/command-options.ts";
 import { tulleVersion } from "../command/installation.ts";
 
 interface Options {
@@ -16,6 +23,8 @@ interface Options {
   /** False with --no-xds. */
   readonly xds: Address | false;
   readonly xdsTls?: Address;
+  readonly joinAddress?: Address;
+  readonly machineGrace?: number;
   readonly trustDomain: string;
   readonly workloadTls: "1.2" | "1.3";
   readonly cacerts?: string;
@@ -29,14 +38,9 @@ interface Options {
   readonly logLevel: LogLevel;
 }
 
-interface Address {
-  readonly host: string;
-  readonly port: number;
-}
-
 function addressOption(name: string, purpose: string, port: number): Option {
   const fallback: Address = { host: "127.0.0.1", port };
-  const option = new Option(`${name} <host:port>`, purpose).argParser(address);
+  const option = new Option(`${name} <host:port>`, purpose).argParser(hostPort);
   return option.default(fallback, `${fallback.host}:${port}`);
 }
 
@@ -50,8 +54,10 @@ export function register(command: Command, context: CommandContext): void {
       new Option(
         "--xds-tls <host:port>",
         "where proxies connect with certificates, and get them: 15012 by custom; the mesh's authority comes with it",
-      ).argParser(address),
+      ).argParser(hostPort),
     )
+    .addOption(joinAddressOption())
+    .addOption(machineGraceOption())
     .option("--trust-domain <name>", "who the authority's certificates vouch for", "cluster.local")
     .addOption(
       new Option("--workload-tls <version>", "lowest version of TLS between workloads")
@@ -96,6 +102,8 @@ export function register(command: Command, context: CommandContext): void {
       stateDirectory: path.resolve(context.cwd, options.state),
       ...(options.xds === false ? {} : { xdsAddress: options.xds }),
       ...(options.xdsTls === undefined ? {} : { xdsTlsAddress: options.xdsTls }),
+      ...(options.joinAddress === undefined ? {} : { joinAddress: options.joinAddress }),
+      ...(options.machineGrace === undefined ? {} : { machineGraceMs: options.machineGrace }),
       ...(options.cacerts === undefined ? {} : { cacertsDirectory: path.resolve(context.cwd, options.cacerts) }),
       trustDomain: options.trustDomain,
       minimumTls: options.workloadTls === "1.2" ? "TLSV1_2" : "TLSV1_3",
@@ -123,19 +131,11 @@ async function startFailure(error: NodeJS.ErrnoException): Promise<CommandFailur
     const taken = port === "" ? error.message : `${host}:${port} is in use${holderText(host, Number(port))}`;
     // In one line: a supervisor tells the last one.
     return new CommandFailure(
-      `an address is taken: ${taken}; have that program ended, or choose others with --xds, --xds-tls and --http`,
+      `an address is taken: ${taken}; have that program ended, or choose others with --xds, --xds-tls, --join-address and --http`,
       { cause: error },
     );
   }
   return new CommandFailure(`the control plane cannot start: ${error.message}`, { cause: error });
-}
-
-function address(text: string): Address {
-  const match = /^(?:\[(?<v6>[^\]]+)\]|(?<v4>[^:]+)):(?<port>\d{1,5})$/.exec(text);
-  const host = match?.groups?.["v6"] ?? match?.groups?.["v4"];
-  const port = Number(match?.groups?.["port"]);
-  if (host === undefined || port > 65_535) throw new InvalidArgumentError("It must be <host>:<port>.");
-  return { host, port };
 }
 
 function clusterRange(text: string): ClusterRange {

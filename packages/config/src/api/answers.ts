@@ -336,3 +336,63 @@ export interface ChangesResponse {
   /** How many proxies are connected, and how many of them have everything that was sent. */
   readonly proxies: { readonly connected: number; readonly inSync: number };
 }
+
+/** What a token is asked for with. */
+export interface TokenRequest {
+  readonly group: string;
+  readonly namespace: string;
+  readonly lifetimeSeconds: number;
+  /** Where the machine may be reached; without any, where its call comes from. */
+  readonly addresses?: readonly string[];
+  /** `host:port` by which the machine finds the control plane, where that is not what it listens at. */
+  readonly controlPlanes?: readonly string[];
+}
+
+export interface IssuedToken {
+  readonly id: string;
+  /** Shown this once. */
+  readonly token: string;
+  readonly until: string;
+}
+
+export interface TokenStatus {
+  readonly id: string;
+  readonly group: string;
+  readonly namespace: string;
+  readonly addresses: readonly string[];
+  readonly madeBy: string;
+  readonly until: string;
+  readonly state: "unused" | "used" | "expired" | "revoked";
+  /** The machine that has joined by it. */
+  readonly machine?: string;
+}
+
+export interface MachineStatus {
+  readonly name: string;
+  readonly namespace: string;
+  readonly group: string;
+  readonly address: string;
+  readonly hostname: string;
+  readonly entry: string;
+  readonly joined: string;
+  readonly token: string;
+  readonly state: "healthy" | "unhealthy" | "disconnected";
+}
+
+/** What came of a token, or of a try to join. */
+export interface MachineEvent {
+  readonly time: string;
+  readonly what: "token made" | "token revoked" | "joined" | "refused" | "left" | "removed";
+  readonly detail: string;
+  /** Who it was: a machine's address, or the person at the control plane. */
+  readonly peer: string;
+  /** How often in a row. */
+  readonly times: number;
+}
+
+export interface MachinesResponse {
+  readonly tokens: readonly TokenStatus[];
+  readonly machines: readonly MachineStatus[];
+  /** Oldest first. */
+  readonly events: readonly MachineEvent[];
+}

@@ -10,6 +10,8 @@ import type {
   ChangesResponse,
   DeleteResponse,
   FindingsResponse,
+  IssuedToken,
+  MachinesResponse,
   ProxyConfiguration,
   MetricTarget,
   ProxyConnection,
@@ -19,6 +21,7 @@ import type {
   RolloutView,
   ServiceEndpoints,
   ShownResource,
+  TokenRequest,
   WatchEvent,
 } from "./answers.ts";
 import type { MeshResource } from "../kinds/resource.ts";
@@ -107,6 +110,34 @@ export const authorityEndpoints = {
     query: ["introduceSeconds", "overlapSeconds", "force"],
     answer: json<AuthorityStatus>(),
     summary: "begin the change to a new root (?introduceSeconds=&overlapSeconds=&force=true)",
+  },
+} as const satisfies Endpoints;
+
+export const machineEndpoints = {
+  machines: {
+    method: "GET",
+    path: "/api/v1/machines",
+    answer: json<MachinesResponse>(),
+    summary: "machines that have joined, tokens, and what came of them",
+  },
+  issueToken: {
+    method: "POST",
+    path: "/api/v1/machines/tokens",
+    takes: json<TokenRequest>(),
+    answer: json<IssuedToken>(),
+    summary: "make a token by which one machine joins",
+  },
+  revokeToken: {
+    method: "DELETE",
+    path: "/api/v1/machines/tokens/{id}",
+    answer: json<MachinesResponse>(),
+    summary: "make a token worthless",
+  },
+  removeMachine: {
+    method: "DELETE",
+    path: "/api/v1/machines/members/{namespace}/{name}",
+    answer: json<MachinesResponse>(),
+    summary: "remove a machine, whose certificate is worth nothing then",
   },
 } as const satisfies Endpoints;
 
@@ -210,6 +241,7 @@ export const endpoints = {
   ...resourceEndpoints,
   ...changeEndpoints,
   ...authorityEndpoints,
+  ...machineEndpoints,
   ...rolloutEndpoints,
   ...debugEndpoints,
 };

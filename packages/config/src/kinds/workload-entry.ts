@@ -3,7 +3,7 @@
  * ServiceEntries and templates of WorkloadGroups have the same fields.
  */
 import { isIP } from "node:net";
-import { integer, list, map, object, optional, required, string } from "../schema/schema.ts";
+import { enumeration, integer, list, map, object, optional, required, string } from "../schema/schema.ts";
 import type { ObjectValue, Report } from "../schema/schema.ts";
 import { dnsLabel, dnsSubdomain, hostName, quote } from "../schema/formats.ts";
 import type { Format } from "../schema/formats.ts";
@@ -90,6 +90,27 @@ function hasAddress({ address = "" }: WorkloadSpec, report: Report): void {
   });
 }
 
+const entryStatus = object(
+  {
+    conditions: optional(
+      list(
+        object(
+          {
+            type: required(string(), "Condition; `Healthy` is the one that counts."),
+            status: required(enumeration(["True", "False", "Unknown"]), "Whether it holds."),
+            reason: optional(string(), "Reason in one word."),
+            message: optional(string(), "Reason in a sentence."),
+            lastTransitionTime: optional(string(), "Since when (RFC 3339)."),
+          },
+          { unread: ["lastProbeTime", "observedGeneration"] },
+        ),
+      ),
+      "Conditions.",
+    ),
+  },
+  { unread: ["validationMessages", "observedGeneration"] },
+);
+
 export const workloadEntry = defineKind({
   kind: "WorkloadEntry",
   plural: "workloadentries",
@@ -107,7 +128,8 @@ export const workloadEntry = defineKind({
         "Metadata; its labels count besides those of the spec, and before them.",
       ),
       spec: required(object(workloadFields, { rules: [reachable, hasAddress] }), "The workload."),
+      status: optional(entryStatus, "Whether it is healthy, as a machine that has joined tells."),
     },
-    { unread: ["status"], rules: [noDryRun] },
+    { rules: [noDryRun] },
   ),
 });

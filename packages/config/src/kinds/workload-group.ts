@@ -1,5 +1,5 @@
 /** WorkloadGroup: what WorkloadEntries of one kind of machine have in common. Field list of Istio 1.31. */
-import { integer, list, map, notYet, object, optional, required, string } from "../schema/schema.ts";
+import { integer, list, map, object, optional, required, string } from "../schema/schema.ts";
 import { type Format, headerName, quote } from "../schema/formats.ts";
 import { labelKey, labelValue } from "../schema/label-formats.ts";
 import { noDryRun } from "./dry-run.ts";
@@ -55,19 +55,15 @@ const probe = object(
 );
 
 const groupFields = {
-  metadata: notYet(
+  metadata: optional(
     object({
       labels: optional(map(string(labelValue), labelKey), "Labels of the entries."),
-      annotations: optional(map(string()), "Annotations of the entries."),
+      annotations: optional(map(string(), labelKey), "Annotations of the entries."),
     }),
     "Metadata of the entries.",
   ),
-  template: {
-    ...required(object(workloadFields), "What the entries say; each machine's address is its own."),
-    status: "notImplemented",
-    effect: "has no effect",
-  },
-  probe: notYet(probe, "How a machine's readiness is asked."),
+  template: required(object(workloadFields), "What the entries say; each machine's address is its own."),
+  probe: optional(probe, "How a machine's readiness is asked, by the machine itself."),
 } as const;
 
 export const workloadGroup = defineKind({

@@ -67,13 +67,14 @@ function checkFields(
   const findings = checked.problems.map((problem) => finding(key, places, problem));
   if (checked.failed) return { findings, ...(key !== undefined && { draft: draftOf(kind, document, places) }) };
   // A status is what others say of the object (`get -o yaml` shows it); it is not part of what a person applies. Only
-  // pods have one that the mesh reads.
+  // pods and machines have one that the mesh reads.
   return { resource: resourceOf(kind, apiVersion, checked.value, places), findings };
 }
 
 function resourceOf(kind: Kind, apiVersion: unknown, checked: unknown, places: PlaceTable | undefined): MeshResource {
   const { status, ...value } = checked as Pick<MeshResource, "metadata"> & { readonly status?: unknown };
-  const kept = kind === "Pod" && status !== undefined ? { ...value, status } : value;
+  const keepsStatus = kind === "Pod" || kind === "WorkloadEntry";
+  const kept = keepsStatus && status !== undefined ? { ...value, status } : value;
   const metadata = { ...value.metadata, namespace: effectiveNamespace(kind, value.metadata.namespace) };
   return attachPlaces({ apiVersion, kind, ...kept, metadata } as MeshResource, places);
 }

@@ -1,5 +1,4 @@
 // List, get, watch, apply and delete of resources, by the contract in @tulle/config's api.ts.
-import type { IncomingMessage } from "node:http";
 import {
   beyondBounds,
   isKind,
@@ -18,7 +17,6 @@ import {
   type ApplyRequest,
   type ApplyResponse,
   type DeleteResponse,
-  maxApplyBodyBytes,
   parseResourcePath,
   type ResourceList,
   type ResourceStatus,
@@ -31,6 +29,7 @@ import type { ControlPlaneMetrics } from "../serve/metrics.ts";
 import { checkResource } from "../snapshot/check-resource.ts";
 import { ApiFailure } from "./api-failure.ts";
 import { changeAuthor } from "./change-author.ts";
+import { readBody } from "./read-body.ts";
 import type { ApiRequest, Handlers, JsonReply } from "./routes.ts";
 import type { EventStream } from "./event-stream.ts";
 import { WatchStreams } from "./watch-streams.ts";
@@ -186,15 +185,4 @@ function applyRequest(text: string): ApplyRequest {
   const problem = beyondBounds("resource" in body ? body.resource : body);
   if (problem !== undefined) throw new ApiFailure(413, problem);
   return "apiVersion" in body || !("resource" in body) ? { resource: body } : body;
-}
-
-async function readBody(request: IncomingMessage): Promise<string> {
-  const chunks: Buffer[] = [];
-  let bytes = 0;
-  for await (const chunk of request as AsyncIterable<Buffer>) {
-    bytes += chunk.length;
-    if (bytes > maxApplyBodyBytes) throw new ApiFailure(413, `the body is larger than ${maxApplyBodyBytes} bytes`);
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks).toString("utf8");
 }

@@ -18,6 +18,14 @@ export interface CertificateDesk {
   /** Anybody can be refused as often as they like. */
   readonly warnings: Pick<SeldomWarnings, "tell">;
   readonly tracer?: Pick<ProcessTracer, "start"> | undefined;
+  /** Machines are known by their certificates: told of a new one, resolves once it is kept. */
+  readonly renewed?: ((renewed: RenewedCertificate) => Promise<void>) | undefined;
+}
+
+export interface RenewedCertificate {
+  readonly shown: string;
+  readonly serial: string;
+  readonly notAfterMs: number;
 }
 
 /** Names of a refused request that the log shows: a request may ask for thousands. */
@@ -76,6 +84,9 @@ async function judge(
     });
     return { ok: false, status: statusOf[signed.code], details: signed.message };
   }
+  const { serial, notAfterMs } = signed.certificate;
+  const shown = caller.by === "certificate" ? call.peerIdentity?.serial : undefined;
+  if (shown !== undefined) await desk.renewed?.({ shown, serial, notAfterMs });
   metrics.issued.increment();
   log.info("a certificate was issued", {
     identity: spiffeIdText(identity),

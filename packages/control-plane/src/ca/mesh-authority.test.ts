@@ -103,6 +103,7 @@ test("new roots are heard of first, sign next, and the old ones go last", async 
     pods: {
       get: () => ({ serviceAccount: "web", uid: undefined, labels: {} }),
       count: () => 1,
+      machineOf: () => undefined,
       follow: () => undefined,
     },
     metrics: caMetrics(new MetricRegistry()),

@@ -126,7 +126,9 @@ export class MeshAuthority {
   verifyClient(chain: readonly Uint8Array[]): ClientVerdict {
     const { roots, trustDomain } = this.signing;
     const verified = verifyPeer({ chain, roots, trustDomains: [trustDomain], peerIs: "client", nowMs: this.now() });
-    return verified.ok ? { ok: true, identity: verified.spiffeId, validUntilMs: verified.leaf.notAfterMs } : verified;
+    if (!verified.ok) return verified;
+    const { spiffeId, leaf } = verified;
+    return { ok: true, identity: { ...spiffeId, serial: leaf.serial }, validUntilMs: leaf.notAfterMs };
   }
 
   /**

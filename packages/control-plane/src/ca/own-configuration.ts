@@ -65,6 +65,10 @@ export function refusalOf({ node, peerIdentity }: Asking, pods: KnownPods): stri
   if (namespace !== peerIdentity.namespace) return `${caller} may not have the configuration of ${name}.${namespace}`;
   const pod = pods.get(namespace, name);
   if (pod === undefined) return `there is no pod ${name}.${namespace}`;
+  const machine = pods.machineOf(peerIdentity.serial);
+  if (machine === "gone") return "the machine has left, or was removed";
+  if (pod.isMachine === true ? machine !== `${namespace}/${name}` : machine !== undefined)
+    return `the certificate is not the one of ${name}.${namespace}`;
   return pod.serviceAccount === peerIdentity.serviceAccount
     ? undefined
     : `${caller} may not have the configuration of ${name}.${namespace}, which runs under ${pod.serviceAccount}`;

@@ -83,7 +83,9 @@ async function byToken(token: string, { trustDomain, tokenKeys, pods, nowMs }: C
 /** A certificate names no pod: it may be renewed as long as there is one that it could be of. */
 function byCertificate(identity: PeerIdentity, { pods }: CallerRules): ProvenCaller {
   const { namespace, serviceAccount } = identity;
-  return pods.count(namespace, serviceAccount) > 0
+  const machine = pods.machineOf(identity.serial);
+  if (machine === "gone") return refused("PERMISSION_DENIED", "the machine has left, or was removed");
+  return machine !== undefined || pods.count(namespace, serviceAccount) > 0
     ? { ok: true, identity, by: "certificate" }
     : refused("PERMISSION_DENIED", `no pod of the namespace ${namespace} runs under ${serviceAccount}`);
 }

@@ -5,12 +5,15 @@ import { type Logger, type ProcessTracer, SeldomWarnings } from "@tulle/telemetr
 import {
   type AdsServerHandlers,
   type AdsServerOptions,
+  type MachineHandlers,
+  type ServerTlsCredentials,
   certificateService,
+  machineService,
   type RunningAdsServer,
   serveAds,
 } from "@tulle/xds";
 import type { CaMetrics } from "./ca-metrics.ts";
-import { answerCertificateRequest } from "./certificate-requests.ts";
+import { answerCertificateRequest, type CertificateDesk } from "./certificate-requests.ts";
 import type { KnownPods } from "./known-pods.ts";
 import type { MeshAuthority } from "./mesh-authority.ts";
 import { ownConfigurationOnly, workloadsOnly } from "./own-configuration.ts";
@@ -30,11 +33,16 @@ export interface ProvenWorkloadsOptions {
   readonly metrics: CaMetrics;
   readonly log: Logger;
   readonly tracer?: ProcessTracer | undefined;
+  readonly renewed?: CertificateDesk["renewed"];
+  /** Where machines join: they know the authority by its root alone, which is shown to them. */
+  readonly machines?: MachineHandlers | undefined;
 }
 
 /** Rejects if the address cannot be bound. */
 export async function serveProvenWorkloads(options: ProvenWorkloadsOptions): Promise<RunningAdsServer> {
-  const { authority, handlers, metrics, log, pods } = options;
+  const { authority, handlers, metrics, log, pods, machines } = options;
+  const credentials = (): ServerTlsCredentials =>
+    machines === undefined ? authority.credentials : withRoots(authority.credentials);
   const warnings = new SeldomWarnings(log);
   const streams = new PodStreams(pods, log);
   const server = await serveAds({
@@ -43,9 +51,12 @@ export async function serveProvenWorkloads(options: ProvenWorkloadsOptions): Pro
     secretHandlers: streams.bounding(trustBundleStreams(authority)),
     admission: workloadsOnly(pods, metrics),
     refusal: ownConfigurationOnly(pods, metrics, warnings),
-    unaryHandlers: certificateService((call) => answerCertificateRequest({ ...options, warnings }, call)),
+    unaryHandlers: {
+      ...certificateService((call) => answerCertificateRequest({ ...options, warnings }, call)),
+      ...(machines === undefined ? {} : machineService(machines)),
+    },
     tls: {
-      credentials: authority.credentials,
+      credentials: credentials(),
       verifyClient: (chain) => authority.verifyClient(chain),
       onRefused: ({ peer, reason, message }) => {
         metrics.refusedConnections(reason).increment();
@@ -53,6 +64,10 @@ export async function serveProvenWorkloads(options: ProvenWorkloadsOptions): Pro
       },
     },
   });
-  authority.follow(() => server.setCredentials(authority.credentials));
+  authority.follow(() => server.setCredentials(credentials()));
   return server;
+}
+
+function withRoots({ certChainPem, clientRootsPem, ...key }: ServerTlsCredentials): ServerTlsCredentials {
+  return { ...key, certChainPem: certChainPem + clientRootsPem, clientRootsPem };
 }

@@ -41,6 +41,8 @@ export interface Proxy {
   /** Where the application listens (node metadata APP_ADDRESS, ours; Istio's NONE mode knows loopback only). */
   readonly appAddress: string;
   readonly podPorts: readonly PodPort[];
+  /** Of a machine: where it serves a Service's port of that name, as its WorkloadEntry says. Never said by the node. */
+  readonly portsByName?: Readonly<Record<string, number>>;
   /** Ports that the proxy has to bind itself; one that inherited its sockets sends none. */
   readonly publishedPorts: readonly PublishedPort[];
   /** As the pod's annotation says, in the place of what the mesh says; missing when it says nothing. */

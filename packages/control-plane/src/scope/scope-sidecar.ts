@@ -168,8 +168,11 @@ function isNotProxys(port: number | undefined): boolean {
 function targetPorts(snapshot: MeshSnapshot, proxy: Proxy): ReadonlyMap<number, Omit<InboundPort, "mutualTls">> {
   const byTargetPort = new Map<number, Omit<InboundPort, "mutualTls">>();
   for (const service of servicesOf(snapshot, proxy)) {
-    for (const { number: servicePort, targetPort: wanted, protocol } of service.ports) {
-      const targetPort = resolveTargetPort(wanted, proxy.podPorts);
+    for (const { name: portName, number: servicePort, targetPort: wanted, protocol } of service.ports) {
+      const targetPort =
+        proxy.portsByName === undefined
+          ? resolveTargetPort(wanted, proxy.podPorts)
+          : machinePort(proxy.portsByName, portName, wanted, servicePort);
       if (targetPort === undefined || byTargetPort.has(targetPort)) continue;
       const { name, namespace, hostname } = service;
       byTargetPort.set(targetPort, { targetPort, protocol, servicePort, service: { name, namespace, hostname } });
@@ -215,6 +218,11 @@ export function servicesOf(snapshot: MeshSnapshot, proxy: Pick<Proxy, "namespace
       Object.keys(service.selector).length > 0 &&
       selects(service.selector, proxy.labels),
   );
+}
+
+/** As endpoints of WorkloadEntries have it. */
+function machinePort(ports: Readonly<Record<string, number>>, name: string, wanted: number | string, number: number) {
+  return ports[name] ?? (typeof wanted === "number" ? wanted : (ports[wanted] ?? number));
 }
 
 /** A port by number, or by the name that a container of the pod gives it; undefined when no container does. */

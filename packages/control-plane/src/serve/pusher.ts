@@ -93,6 +93,7 @@ export interface PusherOptions {
   readonly podPorts: (namespace: string, pod: string) => readonly PodPort[];
   /** Of a pod, for proxies that have proved to be it: what they say of themselves could lead to what is another's. */
   readonly podLabels: (namespace: string, pod: string) => Readonly<Record<string, string>> | undefined;
+  readonly portsByName?: (namespace: string, machine: string) => Proxy["portsByName"];
 }
 
 export class Pusher implements AdsServerHandlers {
@@ -376,13 +377,14 @@ export class Pusher implements AdsServerHandlers {
 
   /** The same object as before while nothing has changed: a pod may become known after its proxy. */
   #withPod({ connection, node, proxy }: Entry): Proxy {
-    const { podPorts: portsOf, podLabels: labelsOf } = this.#options;
+    const { podPorts: portsOf, podLabels: labelsOf, portsByName: byNameOf } = this.#options;
     const { namespace, name } = node;
     const podPorts = node.podPorts.length > 0 ? node.podPorts : portsOf(namespace, name);
     const isProven = connection.peerIdentity !== undefined;
     const labels = isProven ? (labelsOf(namespace, name) ?? proxy.labels) : node.labels;
-    const isSame = isDeepStrictEqual(podPorts, proxy.podPorts) && isDeepStrictEqual(labels, proxy.labels);
-    return isSame ? proxy : { ...node, podPorts, labels };
+    const portsByName = byNameOf?.(namespace, name);
+    const known = { ...node, podPorts, labels, ...(portsByName === undefined ? {} : { portsByName }) };
+    return isDeepStrictEqual(known, proxy) ? proxy : known;
   }
 
   #forgetUnused(): void {

@@ -6,12 +6,14 @@ import {
   type AdsServerLimits,
   type AdsServerOptions,
   defaultAdsServerLimits,
+  type MachineHandlers,
   type RunningAdsServer,
   serveAds,
 } from "@tulle/xds";
 import type { KnownPods } from "../ca/known-pods.ts";
 import type { Security } from "../ca/open-security.ts";
 import { serveProvenWorkloads } from "../ca/serve-proven-workloads.ts";
+import type { Machines } from "../machines/open-machines.ts";
 import type { Pusher } from "./pusher.ts";
 import type { TurnedAway } from "./turned-away.ts";
 
@@ -25,6 +27,8 @@ export interface XdsAddresses {
   readonly xdsAddress?: Address;
   /** With TLS, for workloads that show their certificate, or ask for it. With it comes the certificate authority. */
   readonly xdsTlsAddress?: Address;
+  /** The same for machines, which also join there. */
+  readonly joinAddress?: Address;
   readonly xdsLimits?: Partial<AdsServerLimits>;
 }
 
@@ -32,12 +36,21 @@ export interface XdsServers extends AsyncDisposable {
   /** Undefined where none was asked for. */
   readonly plaintext: Address | undefined;
   readonly tls: Address | undefined;
+  readonly join: Address | undefined;
+}
+
+export interface XdsStages {
+  readonly pusher: Pusher;
+  readonly pods: KnownPods;
+  readonly turnedAway: TurnedAway;
+  /** Undefined where none can join. */
+  readonly machines: Machines | undefined;
 }
 
 export async function serveXds(
-  { xdsAddress, xdsTlsAddress, xdsLimits }: XdsAddresses,
+  { xdsAddress, xdsTlsAddress, joinAddress, xdsLimits }: XdsAddresses,
   controlPlaneId: string,
-  { pusher, pods, turnedAway }: { readonly pusher: Pusher; readonly pods: KnownPods; readonly turnedAway: TurnedAway },
+  { pusher, pods, turnedAway, machines }: XdsStages,
   security: Security | undefined,
   clock: Clock,
   descriptors: DescriptorReserve,
@@ -53,11 +66,16 @@ export async function serveXds(
   };
   try {
     const plaintext = xdsAddress && opened(await serveAds({ ...shared, address: xdsAddress, handlers: pusher }));
-    if (xdsTlsAddress === undefined || security === undefined) return disposable({ plaintext, tls: undefined }, open);
+    if (security === undefined) return disposable({ plaintext, tls: undefined, join: undefined }, open);
     const { authority, metrics, log, tokenKey, tracer } = security;
-    const server = { ...shared, address: xdsTlsAddress };
-    const proven = { server, handlers: pusher, authority, tokenKeys: [tokenKey], pods, metrics, log, tracer };
-    return disposable({ plaintext, tls: opened(await serveProvenWorkloads(proven)) }, open);
+    const handlers = machines?.following(pusher) ?? pusher;
+    const renewed = machines === undefined ? {} : { renewed: machines.desk.renewed };
+    const proven = { handlers, authority, tokenKeys: [tokenKey], pods, metrics, log, tracer, ...renewed };
+    const serve = async (address: Address, desk?: MachineHandlers): Promise<Address | undefined> =>
+      opened(await serveProvenWorkloads({ ...proven, server: { ...shared, address }, machines: desk }));
+    const tls = xdsTlsAddress && (await serve(xdsTlsAddress));
+    const join = joinAddress && (await serve(joinAddress, machines?.desk));
+    return disposable({ plaintext, tls, join }, open);
   } catch (error) {
     await open.disposeAsync();
     throw error;
@@ -77,6 +95,6 @@ function withinDescriptors(given: Partial<AdsServerLimits> | undefined): AdsServ
   };
 }
 
-function disposable(servers: Pick<XdsServers, "plaintext" | "tls">, open: AsyncDisposableStack): XdsServers {
+function disposable(servers: Omit<XdsServers, typeof Symbol.asyncDispose>, open: AsyncDisposableStack): XdsServers {
   return { ...servers, [Symbol.asyncDispose]: () => open.disposeAsync() };
 }

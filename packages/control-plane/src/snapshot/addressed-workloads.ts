@@ -13,6 +13,8 @@ export interface AddressedWorkload extends PolicedWorkload {
   readonly name: string;
   readonly address: string;
   readonly spec: Spec;
+  /** It leaves its services until it is well again; what stands behind them does not change by it. */
+  readonly isUnhealthy?: true;
 }
 
 type Labels = Readonly<Record<string, string>>;
@@ -21,10 +23,17 @@ type Labels = Readonly<Record<string, string>>;
 export function workloadEntries(store: ResourceReader): readonly AddressedWorkload[] {
   return store
     .list("WorkloadEntry")
-    .flatMap(({ metadata, spec }) =>
-      addressed(spec, metadata.namespace, metadata.name, { ...spec.labels, ...metadata.labels }),
+    .flatMap(({ metadata, spec, status }) =>
+      addressed(spec, metadata.namespace, metadata.name, { ...spec.labels, ...metadata.labels }).map((workload) =>
+        isUnhealthy(status) ? { ...workload, isUnhealthy: true as const } : workload,
+      ),
     )
     .filter(({ address }) => address === "" || isIP(address) > 0);
+}
+
+/** As machines tell that join by a group (Istio: status.Healthy of a WorkloadEntry). */
+function isUnhealthy(status: WorkloadEntry["status"]): boolean {
+  return (status?.conditions ?? []).some(({ type, status: holds }) => type === "Healthy" && holds !== "True");
 }
 
 export function writtenEndpoints({ metadata, spec }: ServiceEntry): readonly AddressedWorkload[] {

@@ -45,7 +45,10 @@ export function buildEndpoints(store: ResourceReader, snapshot: SnapshotPart): E
       const all = [
         ...own.flatMap((slice) => endpointsOfPort(slice, service, port, policed, facts)),
         ...chosen.flatMap((pod) => endpointOfPod(pod, port, facts)),
-        ...others.map((workload) => ({ isReady: true, endpoint: endpointOf(workload, port, facts) })),
+        ...others.map((workload) => ({
+          isReady: workload.isUnhealthy !== true,
+          endpoint: endpointOf(workload, port, facts),
+        })),
       ];
       const key = servicePortKey(service, port.number);
       byServicePort.set(key, sorted(all.filter(({ isReady }) => isReady).map(({ endpoint }) => endpoint)));

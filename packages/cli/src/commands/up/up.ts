@@ -16,7 +16,14 @@ import {
 import type { Instance } from "@tulle/local/instance";
 import { CommandFailure, exitCodes } from "../../command/command-failure.ts";
 import type { CommandContext } from "../../command/command-module.ts";
-import { addExamples, workloadCertTtlOption } from "../../command/command-options.ts";
+import {
+  type Address,
+  addExamples,
+  hostPortText,
+  joinAddressOption,
+  machineGraceOption,
+  workloadCertTtlOption,
+} from "../../command/command-options.ts";
 import { compileCacheFolder, entryFile } from "../../command/installation.ts";
 import { launcherDescriptors } from "../../command/launcher.ts";
 import { UpProgress } from "./up-progress.ts";
@@ -29,6 +36,8 @@ interface UpCommandOptions {
   readonly fresh?: boolean;
   readonly ownUserOnly?: boolean;
   readonly workloadCertTtl?: number;
+  readonly joinAddress?: Address;
+  readonly machineGrace?: number;
 }
 
 export function register(command: Command, context: CommandContext): void {
@@ -57,6 +66,8 @@ export function register(command: Command, context: CommandContext): void {
     "keep programs of other users away from every address of the mesh (needs nftables)",
   );
   command.addOption(workloadCertTtlOption());
+  command.addOption(joinAddressOption());
+  command.addOption(machineGraceOption());
   addExamples(command, [
     ["tulle up samples/shop", "run the sample shop; Ctrl-C ends it"],
     ["tulle up samples/shop --publish 8081:8080,8444:8443", "on other ports, where 8080 and 8443 are taken"],
@@ -117,7 +128,7 @@ async function start(
       publish: options.publish ?? [],
       fresh: options.fresh ?? false,
       ownUserOnly: options.ownUserOnly ?? false,
-      ...(options.workloadCertTtl === undefined ? {} : { workloadCertTtl: `${options.workloadCertTtl / 1000}s` }),
+      controlPlaneOptions: controlPlaneOptions(options),
       env: context.env,
       tulleCommand: [process.execPath, entryFile],
       tulleCompileCache: compileCacheFolder,
@@ -134,7 +145,12 @@ async function start(
 type MachineNetwork = ReturnType<typeof takeMachineNetwork>;
 
 /** Comes back in a network of the instance's own, after this program was started again there. */
-function ownNetwork({ ownUserOnly }: UpCommandOptions, context: CommandContext): MachineNetwork {
+function ownNetwork({ ownUserOnly, joinAddress }: UpCommandOptions, context: CommandContext): MachineNetwork {
+  if (joinAddress !== undefined) {
+    throw new CommandFailure("--join-address is for loopback mode: with --mode namespaces no machine gets there yet", {
+      exitCode: exitCodes.usage,
+    });
+  }
   if (ownUserOnly === true) {
     throw new CommandFailure("--own-user-only is for loopback mode: with --mode namespaces nobody else is there", {
       exitCode: exitCodes.usage,
@@ -148,6 +164,14 @@ function ownNetwork({ ownUserOnly }: UpCommandOptions, context: CommandContext):
     if (!(error instanceof CannotStart)) throw error;
     throw new CommandFailure(error.message, { hint: error.suggestion, cause: error });
   }
+}
+
+function controlPlaneOptions({ workloadCertTtl, joinAddress, machineGrace }: UpCommandOptions): readonly string[] {
+  return [
+    ...(workloadCertTtl === undefined ? [] : ["--workload-cert-ttl", `${workloadCertTtl / 1000}s`]),
+    ...(joinAddress === undefined ? [] : ["--join-address", hostPortText(joinAddress)]),
+    ...(machineGrace === undefined ? [] : ["--machine-grace", `${machineGrace / 1000}s`]),
+  ];
 }
 
 /** Who typed `npm start` gives options to that. */

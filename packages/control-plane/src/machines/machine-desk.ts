@@ -1,0 +1,218 @@
+// What machines ask on the port that they join at: to be taken in for a token, to be listed as they are, and to be
+// forgotten. Each refusal is written down.
+import { timingSafeEqual } from "node:crypto";
+import { secretHash } from "@tulle/identity";
+import type { MachineEvent } from "@tulle/config/api";
+import type { Logger, SeldomWarnings } from "@tulle/telemetry";
+import type {
+  JoinAnswer,
+  JoinRequest,
+  MachineAnswer,
+  MachineHandlers,
+  MachineProbe,
+  PeerIdentity,
+  ReportAnswer,
+  ReportRequest,
+} from "@tulle/xds";
+import type { MeshAuthority } from "../ca/mesh-authority.ts";
+import type { RenewedCertificate } from "../ca/certificate-requests.ts";
+import { addressProblem, peerAddress } from "./machine-address.ts";
+import type { MachineEntries } from "./machine-entries.ts";
+import { machineLabels, type WorkloadGroup } from "./machine-entry.ts";
+import { type MachineRegister, maxMachines, type SavedMachine, type SavedToken } from "./machine-register.ts";
+import { TryLimit } from "./try-limit.ts";
+
+export interface MachineDeskOptions {
+  readonly register: MachineRegister;
+  readonly entries: MachineEntries;
+  readonly authority: Pick<MeshAuthority, "signing" | "now">;
+  readonly clusterId: string;
+  readonly log: Logger;
+  readonly warnings: Pick<SeldomWarnings, "tell">;
+}
+
+type Refused = Extract<MachineAnswer<never>, { ok: false }>;
+interface Caller {
+  readonly peer: string;
+  readonly peerIdentity: PeerIdentity | undefined;
+}
+
+const maxHostnameLength = 253;
+
+export class MachineDesk implements MachineHandlers {
+  readonly #options: MachineDeskOptions;
+  readonly #tries: TryLimit;
+
+  constructor(options: MachineDeskOptions) {
+    this.#options = options;
+    this.#tries = new TryLimit(() => options.authority.now());
+  }
+
+  readonly join = async (request: JoinRequest, { peer }: Caller): Promise<MachineAnswer<JoinAnswer>> => {
+    const from = peerAddress(peer);
+    if (!this.#tries.allows(from)) {
+      return this.#refused(from, "RESOURCE_EXHAUSTED", "too many tries from this address: wait a minute");
+    }
+    const judged = this.#judge(request, from);
+    if ("ok" in judged) {
+      this.#tries.failed(from);
+      return judged;
+    }
+    const { token, group, address } = judged;
+    const { register, authority, clusterId, log } = this.#options;
+    const { trustDomain } = authority.signing;
+    const namespace = token.namespace;
+    const serviceAccount = group.spec.template.serviceAccount ?? "default";
+    const identity = { trustDomain, namespace, serviceAccount };
+    const signed = authority.signing.signWorkload({ csrPem: request.csrPem, identity });
+    if (!signed.ok) return this.#refused(from, "INVALID_ARGUMENT", signed.message);
+    const { serial, notAfterMs } = signed.certificate;
+    const machine: SavedMachine = {
+      name: register.newName(namespace, token.group),
+      namespace,
+      group: token.group,
+      serviceAccount,
+      addresses: token.addresses,
+      address,
+      hostname: request.hostname.slice(0, maxHostnameLength),
+      tokenId: token.id,
+      joinedMs: authority.now(),
+      certificates: { [serial]: notAfterMs },
+    };
+    // Both at once, before anything waits: of two that show the same token one is too late.
+    register.setToken({ ...token, usedBy: machine.name });
+    register.setMachine(machine);
+    this.#note("joined", `${machine.name}.${namespace} by the token ${token.id}`, from);
+    await register.save();
+    log.info("a machine has joined", { machine: `${machine.name}.${namespace}`, address, peer: from, token: token.id });
+    const certChain = [...signed.chain.map(({ pem }) => pem), authority.signing.trustBundlePem];
+    const { name } = machine;
+    const value = { name, namespace, group: token.group, serviceAccount, trustDomain, clusterId, certChain };
+    return { ok: true, value };
+  };
+
+  readonly report = async (request: ReportRequest, caller: Caller): Promise<MachineAnswer<ReportAnswer>> => {
+    if (this.#options.register.machineOf(caller.peerIdentity?.serial)?.isGone === true) {
+      return { ok: true, value: { entry: "", labels: {}, isGone: true } };
+    }
+    const found = this.#machineOf(caller);
+    if ("ok" in found) return found;
+    const { entries } = this.#options;
+    const machine = await this.#moved(found, request.address, peerAddress(caller.peer));
+    if ("ok" in machine) return machine;
+    const group = entries.groupOf(machine);
+    if (group === undefined) {
+      await entries.told(machine, false, "its group is gone");
+      const details = `there is no WorkloadGroup ${machine.group} in the namespace ${machine.namespace} any more`;
+      return { ok: false, status: "UNAVAILABLE", details };
+    }
+    if (request.isStopping === true) await entries.stopping(machine);
+    else await entries.told(machine, request.isReady, request.reason ?? "");
+    const { network, locality } = group.spec.template;
+    return {
+      ok: true,
+      value: {
+        entry: request.isStopping === true ? "" : entries.entryOf(machine),
+        labels: machineLabels(group),
+        ...(network === undefined ? {} : { network }),
+        ...(locality === undefined ? {} : { locality }),
+        ...(group.spec.probe === undefined ? {} : { probe: group.spec.probe satisfies MachineProbe }),
+      },
+    };
+  };
+
+  readonly leave = async (caller: Caller): Promise<MachineAnswer<object>> => {
+    const machine = this.#machineOf(caller);
+    if ("ok" in machine) return machine;
+    await this.remove(machine, "left", peerAddress(caller.peer));
+    return { ok: true, value: {} };
+  };
+
+  /** Resolves once it is kept that the machine is gone. */
+  async remove(machine: SavedMachine, what: "left" | "removed", by: string): Promise<void> {
+    const { register, entries } = this.#options;
+    register.setMachine({ ...machine, isGone: true });
+    this.#note(what, `${machine.name}.${machine.namespace}`, by);
+    await register.save();
+    await entries.gone(machine);
+  }
+
+  /** For `CertificateDesk.renewed`. */
+  readonly renewed = async ({ shown, serial, notAfterMs }: RenewedCertificate): Promise<void> => {
+    const { register, authority } = this.#options;
+    const machine = register.machineOf(shown);
+    if (machine === undefined) return;
+    const nowMs = authority.now();
+    const alive = Object.entries(machine.certificates).filter(([, untilMs]) => untilMs > nowMs);
+    register.setMachine({ ...machine, certificates: { ...Object.fromEntries(alive), [serial]: notAfterMs } });
+    await register.save();
+  };
+
+  #judge(
+    { tokenId, secret, address }: JoinRequest,
+    peer: string,
+  ): { token: SavedToken; group: WorkloadGroup; address: string } | Refused {
+    const { register, entries, authority } = this.#options;
+    const token = register.token(tokenId);
+    // Both are hashes, of one length.
+    const hash = Buffer.from(secretHash(secret));
+    if (token === undefined || !timingSafeEqual(Buffer.from(token.hash), hash)) {
+      return this.#refused(peer, "UNAUTHENTICATED", "the token is not one of this mesh");
+    }
+    const refuse = (why: string): Refused => this.#refused(peer, "PERMISSION_DENIED", `the token ${tokenId} ${why}`);
+    if (token.isRevoked === true) return refuse("was revoked");
+    if (token.usedBy !== undefined) return refuse(`has been used already, by ${token.usedBy}: each is for one machine`);
+    const until = new Date(token.untilMs).toISOString();
+    if (authority.now() >= token.untilMs) return refuse(`has expired, at ${until}`);
+    const group = entries.groupOf(token);
+    if (group === undefined) return refuse(`is for the WorkloadGroup ${token.group}.${token.namespace}, which is gone`);
+    if (register.machines.length >= maxMachines) {
+      return this.#refused(peer, "RESOURCE_EXHAUSTED", `there are ${maxMachines} machines, which is the limit`);
+    }
+    const claimed = address ?? peer;
+    const problem = addressProblem({ address: claimed, peer, allowed: token.addresses });
+    if (problem !== undefined) return this.#refused(peer, "PERMISSION_DENIED", problem);
+    const { group: groupName, namespace } = token;
+    const holder = entries.holderOf({ name: "", namespace, group: groupName } as SavedMachine, claimed);
+    if (holder !== undefined) return this.#refused(peer, "PERMISSION_DENIED", `${claimed} is ${holder}'s`);
+    return { token, group, address: claimed };
+  }
+
+  #machineOf({ peer, peerIdentity }: Caller): SavedMachine | Refused {
+    const machine = this.#options.register.machineOf(peerIdentity?.serial);
+    const from = peerAddress(peer);
+    if (machine === undefined) {
+      return this.#refused(from, "UNAUTHENTICATED", "no machine has shown its certificate");
+    }
+    return machine.isGone === true
+      ? this.#refused(from, "PERMISSION_DENIED", `${machine.name} has left, or was removed`)
+      : machine;
+  }
+
+  /** The machine at its address of now. */
+  async #moved(machine: SavedMachine, wanted: string | undefined, peer: string): Promise<SavedMachine | Refused> {
+    const address = wanted ?? peer;
+    if (address === machine.address) return machine;
+    const { register, entries, log } = this.#options;
+    const problem = addressProblem({ address, peer, allowed: machine.addresses });
+    if (problem !== undefined) return this.#refused(peer, "PERMISSION_DENIED", problem);
+    const holder = entries.holderOf(machine, address);
+    if (holder !== undefined) return this.#refused(peer, "PERMISSION_DENIED", `${address} is ${holder}'s`);
+    const moved = { ...machine, address };
+    register.setMachine(moved);
+    await register.save();
+    log.info("a machine has another address", { machine: `${machine.name}.${machine.namespace}`, address });
+    return moved;
+  }
+
+  #refused(peer: string, status: Refused["status"], details: string): Refused {
+    this.#note("refused", details, peer);
+    // Kept with the next change: whoever is refused may come as often as he likes.
+    this.#options.warnings.tell(status, "a machine was refused", { peer, reason: details });
+    return { ok: false, status, details };
+  }
+
+  #note(what: MachineEvent["what"], detail: string, peer: string): void {
+    this.#options.register.note({ time: new Date(this.#options.authority.now()).toISOString(), what, detail, peer });
+  }
+}

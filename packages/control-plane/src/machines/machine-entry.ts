@@ -1,0 +1,75 @@
+// A machine's WorkloadEntry: what its WorkloadGroup says, and of the machine its address and its health alone.
+import { keyOf, parseResource, type ResourceOf, type WorkloadEntry } from "@tulle/config";
+import { tlsModeLabel } from "../snapshot/workload-mutual-tls.ts";
+import type { SavedMachine } from "./machine-register.ts";
+
+export type WorkloadGroup = ResourceOf<"WorkloadGroup">;
+
+/** Which machine an entry is of; what has it, nobody wrote by hand. */
+export const machineAnnotation = "networking.tulle.io/machine";
+/** Istio's, for whoever looks for it. */
+const groupAnnotation = "istio.io/autoRegistrationGroup";
+
+/** Istio's: which network a workload is in, so that it reaches what is in its own by its address. */
+const networkLabel = "topology.istio.io/network";
+
+export interface MachineHealth {
+  readonly isHealthy: boolean;
+  /** In one word, and in a sentence. */
+  readonly reason: string;
+  readonly message: string;
+  readonly since: string;
+}
+
+const maxNameLength = 253;
+
+/** `<group>-<address>[-<network>]` (Istio: autoregisteredWorkloadEntryName). */
+export function entryName(group: string, address: string, network = ""): string {
+  const parts = [group, address.replaceAll(":", "-"), ...(network === "" ? [] : [network])];
+  return parts
+    .join("-")
+    .slice(-maxNameLength)
+    .replaceAll(/^-+|-+$/g, "");
+}
+
+/** What selectors choose the machine by. */
+export function machineLabels({ spec }: WorkloadGroup): Readonly<Record<string, string>> {
+  const { network, labels } = spec.template;
+  const inNetwork = network === undefined || network === "" ? {} : { [networkLabel]: network };
+  return { ...inNetwork, ...labels, ...spec.metadata?.labels };
+}
+
+export function machineEntry(group: WorkloadGroup, machine: SavedMachine, health: MachineHealth): WorkloadEntry {
+  const { template, metadata } = group.spec;
+  const { address, serviceAccount, namespace } = machine;
+  const { resource } = parseResource({
+    apiVersion: "networking.istio.io/v1",
+    kind: "WorkloadEntry",
+    metadata: {
+      name: entryName(machine.group, address, template.network),
+      namespace,
+      labels: { [tlsModeLabel]: "istio", ...machineLabels(group) },
+      annotations: {
+        ...metadata?.annotations,
+        [groupAnnotation]: machine.group,
+        [machineAnnotation]: machine.name,
+      },
+    },
+    // The account is the certificate's, which outlives a change of the group's.
+    spec: { ...template, address, serviceAccount },
+    status: {
+      conditions: [
+        {
+          type: "Healthy",
+          status: health.isHealthy ? "True" : "False",
+          reason: health.reason,
+          message: health.message,
+          lastTransitionTime: health.since,
+        },
+      ],
+    },
+  });
+  // Its parts were checked with the group, and the address before.
+  if (resource?.kind !== "WorkloadEntry") throw new Error(`no entry can be made of ${keyOf(group).name}`);
+  return resource;
+}

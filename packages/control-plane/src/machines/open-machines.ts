@@ -1,0 +1,101 @@
+// All that a control plane has of machines which join it, opened together: their register, their entries, and the desk
+// that they come to.
+import type { Clock } from "@tulle/timing";
+import type { Store } from "@tulle/config";
+import { type Logger, SeldomWarnings } from "@tulle/telemetry";
+import type { AdsConnection, AdsServerHandlers } from "@tulle/xds";
+import type { MeshAuthority } from "../ca/mesh-authority.ts";
+import type { KeptTexts } from "../state/state-folder.ts";
+import { peerAddress } from "./machine-address.ts";
+import { MachineDesk } from "./machine-desk.ts";
+import { MachineEntries } from "./machine-entries.ts";
+import { machineLabels } from "./machine-entry.ts";
+import { MachineRegister } from "./machine-register.ts";
+
+export interface MachinesOptions {
+  readonly store: Store;
+  readonly state: Pick<KeptTexts, "read" | "write" | "placeOf">;
+  readonly authority: MeshAuthority;
+  readonly clusterId: string;
+  readonly graceMs: number;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+export interface Machines {
+  readonly register: MachineRegister;
+  readonly entries: MachineEntries;
+  readonly desk: MachineDesk;
+  readonly authority: MeshAuthority;
+  /** What the group says of a machine. */
+  readonly labelsOf: (namespace: string, name: string) => Readonly<Record<string, string>>;
+  readonly portsOf: (namespace: string, name: string) => Readonly<Record<string, number>> | undefined;
+  /** The same handlers; machines are there while they have a stream. */
+  readonly following: (handlers: AdsServerHandlers) => AdsServerHandlers;
+  close(): Promise<void>;
+}
+
+/** Rejects where the register cannot be read. */
+export async function openMachines(options: MachinesOptions): Promise<Machines> {
+  const { authority, log } = options;
+  const register = await MachineRegister.open(options.state);
+  const entries = new MachineEntries({ ...options, register });
+  const warnings = new SeldomWarnings(log);
+  const templateOf = (namespace: string, name: string) => {
+    const machine = register.machine(namespace, name);
+    return machine && entries.groupOf(machine);
+  };
+  return {
+    register,
+    entries,
+    desk: new MachineDesk({ ...options, register, entries, warnings }),
+    authority,
+    labelsOf: (namespace, name) => {
+      const group = templateOf(namespace, name);
+      return group === undefined ? {} : machineLabels(group);
+    },
+    portsOf: (namespace, name) => {
+      const template = templateOf(namespace, name)?.spec.template;
+      return template && (template.ports ?? {});
+    },
+    following: (handlers) => following(handlers, register, entries),
+    close: () => entries.close(),
+  };
+}
+
+function following(handlers: AdsServerHandlers, register: MachineRegister, entries: MachineEntries): AdsServerHandlers {
+  const open = new Map<string, Set<AdsConnection>>();
+  const machineOf = ({ peerIdentity }: AdsConnection) => register.machineOf(peerIdentity?.serial);
+  return {
+    onConnect: (connection) => {
+      const machine = machineOf(connection);
+      if (machine !== undefined) {
+        const streams = open.get(machine.name) ?? new Set();
+        open.set(machine.name, streams.add(connection));
+        entries.connected(machine, connection);
+        // Of an address that is gone: its end would be noticed after minutes.
+        const isElsewhere = ({ peer }: AdsConnection) => peerAddress(peer) !== peerAddress(connection.peer);
+        for (const stream of [...streams].filter(isElsewhere)) {
+          stream.close("UNAVAILABLE", "the machine has come from another address");
+        }
+      }
+      handlers.onConnect(connection);
+    },
+    onSubscribe: (connection, subscription) => handlers.onSubscribe(connection, subscription),
+    onAck: (connection, acknowledgement) => handlers.onAck?.(connection, acknowledgement),
+    onNack: (connection, rejection) => handlers.onNack?.(connection, rejection),
+    onSent: (connection, sent) => handlers.onSent?.(connection, sent),
+    onIgnored: (connection, ignored) => handlers.onIgnored?.(connection, ignored),
+    onInternalError: (connection) => handlers.onInternalError?.(connection),
+    onDisconnect: (connection, reason) => {
+      const machine = machineOf(connection);
+      if (machine !== undefined) {
+        const streams = open.get(machine.name);
+        streams?.delete(connection);
+        if (streams?.size === 0) open.delete(machine.name);
+        if (machine.isGone !== true) entries.disconnected(machine, connection);
+      }
+      handlers.onDisconnect(connection, reason);
+    },
+  };
+}

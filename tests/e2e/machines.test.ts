@@ -1,0 +1,81 @@
+// Machines join by one command, are reached by name over mutual TLS, move, lose power and come back, and leave.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { waitFor } from "../tools/processes.ts";
+import { answerOf, MachineStage } from "./machine-stage.ts";
+
+const spiffe = (account: string): string => `spiffe://cluster.local/ns/shop/sa/${account}`;
+
+test("two machines join, and call each other by name over mutual TLS", async (t) => {
+  const stage = await MachineStage.open();
+  t.after(() => stage[Symbol.asyncDispose]());
+  const ledger = await stage.machine("ledger");
+  const payroll = await stage.machine("payroll");
+  await ledger.join(await stage.token("ledger"));
+  await payroll.join(await stage.token("payroll"));
+  await ledger.waitUntil("healthy");
+  await payroll.waitUntil("healthy");
+  for (const [from, to] of [
+    [ledger, payroll],
+    [payroll, ledger],
+  ] as const) {
+    const answers = async (): Promise<boolean> => (await from.call(`http://${to.name}.internal/`)).endsWith(" 200");
+    await waitFor(answers, { what: `${to.name} by name` });
+    const answer = answerOf(await from.call(`http://${to.name}.internal/`));
+    assert.deepEqual(answer, { name: to.name, caller: spiffe(from.name) });
+  }
+});
+
+test("a machine leaves as soon as it is not well, moves, loses power and comes back, stops, and leaves", async (t) => {
+  const stage = await MachineStage.open({ controlPlaneOptions: ["--machine-grace", "1s"] });
+  t.after(() => stage[Symbol.asyncDispose]());
+  const ledger = await stage.machine("ledger");
+  const payroll = await stage.machine("payroll");
+  await ledger.join(await stage.token("ledger"));
+  await payroll.join(await stage.token("payroll"));
+  await ledger.waitUntil("healthy");
+  await payroll.waitUntil("healthy");
+  const reaches = async (): Promise<boolean> => (await payroll.call("http://ledger.internal/")).endsWith(" 200");
+  const isAway = async (): Promise<boolean> => (await payroll.call("http://ledger.internal/")).endsWith(" 503");
+  await waitFor(reaches, { what: "ledger by name" });
+  const name = (await ledger.status())?.name;
+
+  await ledger.stopProgram();
+  await ledger.waitUntil("unhealthy");
+  await waitFor(isAway, { what: "nobody to be sent there" });
+  await ledger.startProgram("127.0.0.1");
+  await waitFor(reaches, { what: "the program again" });
+
+  await ledger.moveTo(7);
+  await ledger.waitUntil("healthy");
+  await waitFor(reaches, { what: "ledger at its new address" });
+  const moved = await ledger.status();
+  assert.deepEqual([moved?.name, moved?.entry], [name, "ledger-10.66.1.7"]);
+
+  // Power is lost: nothing of it says a word.
+  ledger.agent!.kill("SIGKILL");
+  await waitFor(isAway, { what: "traffic to leave" });
+  await stage.waitForEntries(["payroll-10.66.2.2"]);
+  await ledger.join(undefined);
+  await waitFor(reaches, { what: "ledger, by what it has kept" });
+  assert.equal((await ledger.status())?.name, name);
+
+  await stage.killControlPlane();
+  assert.ok(await reaches());
+  await stage.startControlPlane();
+  await ledger.waitUntil("healthy");
+  await stage.waitForEntries(["ledger-10.66.1.7", "payroll-10.66.2.2"]);
+  assert.ok(await reaches());
+
+  await ledger.agent!.stop();
+  await stage.waitForEntries(["payroll-10.66.2.2"]);
+  await ledger.join(undefined);
+  await waitFor(reaches, { what: "ledger again" });
+  const left = await ledger.run(...stage.tulleOn(ledger, "leave"));
+  assert.equal(left.code, 0, left.stderr);
+  await stage.waitForEntries(["payroll-10.66.2.2"]);
+  assert.equal((await ledger.agent!.exited).code, 0);
+  const again = await ledger.join(undefined);
+  assert.notEqual((await again.exited).code, 0);
+  assert.match(again.output(), /has not joined/);
+});
