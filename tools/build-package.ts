@@ -1,11 +1,12 @@
-// Makes `dist/`, what `npm pack` puts into the tarball: the packages' sources as JavaScript, since Node strips no types
-// below node_modules. Packages are imported by relative paths there, so that the tarball needs nothing of a workspace.
+// Makes `dist/`, or another folder that is named: what `npm pack` puts into the tarball, the packages' sources as
+// JavaScript, since Node strips no types below node_modules. Packages are imported by relative paths there, so that the
+// tarball needs nothing of a workspace.
 import { chmodSync, cpSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { stripTypeScriptTypes } from "node:module";
 import path from "node:path";
 
 const root = path.resolve(import.meta.dirname, "..");
-const dist = path.join(root, "dist");
+const dist = path.resolve(process.argv[2] ?? path.join(root, "dist"));
 
 interface Manifest {
   readonly name: string;

@@ -232,8 +232,17 @@ export class Machine {
 
   /** Runs `tulle join` until it is told to stop; the token goes by a variable. */
   async join(token: string | undefined, ...options: readonly string[]): Promise<StartedProcess> {
-    const words = [...this.network.enter, ...this.#stage.tulleWords, "join", "--state", this.stateFolder, ...options];
     const env: Record<string, string> = token === undefined ? {} : { TULLE_JOIN_TOKEN: token };
+    return this.#start([...this.#stage.tulleWords, "join", "--state", this.stateFolder, ...options], env);
+  }
+
+  /** The same by other words that stand for `tulle`, with nothing else. */
+  joinBy(tulle: readonly string[], ...options: readonly string[]): Promise<StartedProcess> {
+    return this.#start([...tulle, "join", ...options], {});
+  }
+
+  async #start(command: readonly string[], env: Readonly<Record<string, string>>): Promise<StartedProcess> {
+    const words = [...this.network.enter, ...command];
     const started = await startWords(words, `join of ${this.name}`, env);
     this.agent = started;
     this.#stage.defer(async () => void (await started.stop()));
