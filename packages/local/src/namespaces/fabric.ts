@@ -13,7 +13,13 @@ export interface Node {
 export const machinesBridge = "machines";
 export const podsBridge = "pods";
 
-const forwarding = { "net.ipv4.ip_forward": "1", "net.ipv6.conf.all.forwarding": "1" };
+const forwarding = {
+  "net.ipv4.ip_forward": "1",
+  "net.ipv6.conf.all.forwarding": "1",
+  // Pods of a node reach each other by it alone.
+  "net.ipv4.conf.all.send_redirects": "0",
+  "net.ipv4.conf.default.send_redirects": "0",
+};
 
 /** This process has to be in a network with nothing in it. */
 export async function makeFabric(): Promise<readonly Node[]> {

@@ -5,7 +5,7 @@ import path from "node:path";
 import { type CapturePlan, installCapture, NetworkNamespace, planOfAnnotations } from "@tulle/capture";
 import type { PodPlan } from "../pod/pod-plan.ts";
 import type { PodAddresses, PodNetwork, ProgramStart } from "../network/pod-network.ts";
-import { type AddressPair, insideRanges, prefixBits } from "./addresses.ts";
+import { type AddressPair, insideRanges } from "./addresses.ts";
 import { type Node, podsBridge } from "./fabric.ts";
 import { ipBatch, setSysctls } from "./ip-batch.ts";
 import { closeMounts, mountPodFiles } from "./pod-files.ts";
@@ -26,7 +26,12 @@ export interface PodNamespaceOptions {
 }
 
 /** Ports below 1024 take no right here, as in containers, and ping takes none either. */
-const podSysctls = { "net.ipv4.ip_unprivileged_port_start": "0", "net.ipv4.ping_group_range": "0 2147483647" };
+const podSysctls = {
+  "net.ipv4.ip_unprivileged_port_start": "0",
+  "net.ipv4.ping_group_range": "0 2147483647",
+  "net.ipv4.conf.all.accept_redirects": "0",
+  "net.ipv6.conf.all.accept_redirects": "0",
+};
 
 interface Made {
   readonly network: NetworkNamespace;
@@ -96,8 +101,12 @@ export class PodNamespace implements PodNetwork {
       "address add ::6/128 dev lo nodad preferred_lft 0",
       `link add eth0 type veth peer name ${cable} netns ${node.network.path}`,
       "link set eth0 up",
-      `address add ${address.ipv4}/${prefixBits.ipv4} dev eth0`,
-      `address add ${address.ipv6}/${prefixBits.ipv6} dev eth0 nodad`,
+      // Nobody is a neighbour but the node: an answer that went past it to a pod of the same node would come from the
+      // pod's address, where a Service was called.
+      `address add ${address.ipv4}/32 dev eth0`,
+      `address add ${address.ipv6}/128 dev eth0 nodad`,
+      `route add ${gateway.ipv4} dev eth0 scope link`,
+      `route add ${gateway.ipv6} dev eth0`,
       `route add default via ${gateway.ipv4}`,
       ...(hasWayByIpv6 ? ["::/0"] : insideRanges.ipv6).map((range) => `route replace ${range} via ${gateway.ipv6}`),
     ]);
