@@ -23,7 +23,7 @@ export async function tracesOf(folder: string): Promise<MachineTraces> {
   return {
     processes: processesOf(folder).map(({ pid, command }) => `${pid} ${command}`),
     links: lines(links.stdout, /: (machines|pods|node-\d|pod\d+|eth0@\S*)[:@]/),
-    tables: lines(tables.stdout, /tulle_capture|tulle_services/),
+    tables: lines(tables.stdout, /tulle_capture|tulle_services|tulle_way_out/),
     mounts: mounts.filter((line) => line.includes(folder) || / \/etc\/(hosts|resolv\.conf|nsswitch\.conf) /.test(line)),
   };
 }

@@ -10,6 +10,7 @@ import { debianTool } from "../tools/debian-tool.ts";
 import { freePort, waitFor } from "../tools/processes.ts";
 import { ToolUnavailable } from "../tools/tool-unavailable.ts";
 import { inhabited, namespacesOf, tracesOf, type MachineTraces } from "./machine-traces.ts";
+import { OutsideClient, outsideAddresses } from "./outside-client.ts";
 import { type CommandResult, ShopInstance, type ShopOptions } from "./shop-instance.ts";
 
 async function requireNamespaces(): Promise<void> {
@@ -180,6 +181,52 @@ describe("pods in networks of their own", { timeout: 300_000 }, () => {
       assert.doesNotMatch(stdout, /uid=/);
     });
   }
+
+  test("a client outside: with Cluster the gateway sees a node's address, with Local the client's", async () => {
+    const name = "tulle-ingressgateway";
+    const nodes = { "node-1": "172.31.255.11", "node-2": "172.31.255.12" } as const;
+    const { items } = await shop.api().list("Pod");
+    const gateway = items.find(({ metadata }) => metadata.name.startsWith(name))!;
+    const home = gateway.spec.nodeName as keyof typeof nodes;
+    const log = path.join(shop.folder, ".tulle", "logs", gateway.metadata.name, "proxy.log");
+    /** What the line about that request says in its field `X-FORWARDED-FOR`. */
+    const forwardedFor = async (asked: string): Promise<string> => {
+      const line = new RegExp(`"GET ${asked} HTTP[^"]*" .*? \\d+ \\d+ \\d+ \\S+ "(.*?)"`);
+      return waitFor(async () => line.exec(await readFile(log, "utf8"))?.[1], {
+        what: `the line about ${asked}`,
+        details: () => shop.up.output(),
+      });
+    };
+    const port = (await shop.api().list("Service")).items.find(({ metadata }) => metadata.name === name)!.spec.ports[0]!
+      .nodePort!;
+    using outside = await OutsideClient.connect(shop.up.pid);
+    for (const [node, address] of Object.entries(nodes)) {
+      const asked = `/cluster-${node}`;
+      assert.equal(await outside.get(address, port, asked, 60_000), 404);
+      assert.match(await forwardedFor(asked), /^(172\.31\.255\.1[12]|10\.244\.[12]\.1)$/, node);
+    }
+    const [service] = (await readFile(path.join(shop.folder, "gateway.yaml"), "utf8"))
+      .split(/^---$/m)
+      .filter((document) => /^kind: Service$/m.test(document));
+    const file = path.join(shop.folder, "rules", "local-gateway.yaml");
+    await writeFile(file, service!.replace("type: LoadBalancer", "type: LoadBalancer\n  externalTrafficPolicy: Local"));
+    await shop.mustTulle("apply", "-f", file);
+    let asked = "";
+    await waitFor(
+      async () => {
+        asked = `/local-${home}-${performance.now()}`;
+        await outside.get(nodes[home], port, asked, 60_000);
+        return (await forwardedFor(asked)) === outsideAddresses.ipv4;
+      },
+      { what: "the client's own address", details: () => asked },
+    );
+    const away = home === "node-1" ? "node-2" : "node-1";
+    assert.equal(await outside.get(nodes[away], port, "/local-away", 1500), "silence");
+    await shop.mustTulle("delete", "-f", file);
+    await waitFor(async () => (await outside.get(nodes[away], port, "/cluster-again", 1500)) === 404, {
+      what: "the way by the other node",
+    });
+  });
 
   test("a program reaches nothing of the machine", async () => {
     const ours = await freePort();
