@@ -161,6 +161,11 @@ describe("pods in networks of their own", { timeout: 300_000 }, () => {
     { name: "takes out the rules", command: "nft delete table inet tulle_capture" },
     { name: "becomes the proxy's user", command: "setpriv --reuid=1337 --clear-groups -- id" },
     { name: "becomes the proxy's group", command: "setpriv --regid=1337 --clear-groups -- id" },
+    {
+      name: "becomes the proxy's user by a file",
+      command:
+        "made=$(mktemp -d)/id; cp $(command -v id) $made; chown 1337 $made; chmod 4755 $made; $made -u | grep -x 1337",
+    },
     { name: "enters the machine's network", command: "nsenter --net=/proc/1/ns/net -- id" },
     { name: "enters the machine's files", command: "nsenter --mount=/proc/1/ns/mnt -- id" },
     { name: "takes its link down", command: "ip link set eth0 down && id" },

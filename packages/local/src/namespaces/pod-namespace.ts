@@ -4,12 +4,12 @@ import { chownSync, mkdirSync } from "node:fs";
 import path from "node:path";
 import { type CapturePlan, installCapture, NetworkNamespace, planOfAnnotations } from "@tulle/capture";
 import type { PodPlan } from "../pod/pod-plan.ts";
-import type { PodAddresses, PodNetwork, ProgramStart } from "../network/pod-network.ts";
+import type { PodAddresses, PodNetwork, ProgramEntry, ProgramStart } from "../network/pod-network.ts";
 import { type AddressPair, insideRanges } from "./addresses.ts";
 import { type Node, podsBridge } from "./fabric.ts";
 import { ipBatch, setSysctls } from "./ip-batch.ts";
 import { closeMounts, mountPodFiles } from "./pod-files.ts";
-import { proxyUser, startWords } from "./program-start.ts";
+import { programEntry, proxyUser } from "./program-start.ts";
 import type { SystemPrograms } from "./system-programs.ts";
 
 export interface PodNamespaceOptions {
@@ -119,10 +119,10 @@ export class PodNamespace implements PodNetwork {
 
   connect: PodNetwork["connect"] = (to) => this.#require().network.connect(to);
 
-  enter(start: ProgramStart): readonly string[] {
+  enter(start: ProgramStart): ProgramEntry {
     const { network, mounts } = this.#require();
     const spaces = { network: network.path, mounts: `/proc/${process.pid}/fd/${mounts}` };
-    return startWords(this.#options.programs, spaces, start);
+    return programEntry(this.#options.programs, spaces, start);
   }
 
   close(): void {

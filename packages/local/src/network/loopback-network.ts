@@ -46,7 +46,7 @@ export function loopbackPod(addresses: PodAddresses, close: () => void = () => u
     connect: connectHere,
     path: undefined,
     proxyFolder: (podFolder) => podFolder,
-    enter: () => [],
+    enter: ({ env }) => ({ enter: [], env }),
     close,
   };
 }

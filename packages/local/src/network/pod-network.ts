@@ -22,6 +22,14 @@ export type ProgramUser = "proxy" | { readonly uid?: number | undefined; readonl
 export interface ProgramStart {
   readonly user: ProgramUser;
   readonly cwd: string;
+  /** The program's. */
+  readonly env: Readonly<Record<string, string>>;
+}
+
+/** How a program gets where it belongs: words before its own, and what the first of them has as its environment. */
+export interface ProgramEntry {
+  readonly enter: readonly string[];
+  readonly env: Readonly<Record<string, string>>;
 }
 
 /** One pod's. */
@@ -44,8 +52,8 @@ export interface PodNetwork {
   proxyFolder(podFolder: string): string;
   /** Makes what has to be there before anything of the pod starts. Rejects in words for people; nothing stays then. */
   readonly prepare?: (podFolder: string) => Promise<void>;
-  /** Words before a program's own. Called once everything is prepared. */
-  enter(start: ProgramStart): readonly string[];
+  /** Called once everything is prepared. */
+  enter(start: ProgramStart): ProgramEntry;
   close(): void;
 }
 

@@ -29,7 +29,7 @@ const input: AppEnvironmentInput = {
     hostAddress: "127.0.0.1",
   },
   appAddress: "127.20.0.3",
-  enter: () => [],
+  enter: (env) => ({ enter: [], env }),
   hasOwnNetwork: false,
   sidecarAddress: "127.20.0.2",
   inherited: { PATH: "/bin", HOME: "/home/a", TULLE_DIR: "/x", NODE_TEST_CONTEXT: "child", http_proxy: "http://corp" },

@@ -2,6 +2,7 @@
 import path from "node:path";
 import type { ContainerPlan } from "./pod-plan.ts";
 import { expand, MissingText, type PodFields, resolveVariables, type TextsOf } from "./variables.ts";
+import type { ProgramEntry, ProgramStart } from "../network/pod-network.ts";
 import type { Launch } from "../process/supervised-process.ts";
 
 /** The sidecar's explicit proxy listener for the app's outgoing requests (`proxyHttpPort`). */
@@ -11,8 +12,7 @@ export interface AppEnvironmentInput {
   readonly container: ContainerPlan;
   readonly pod: PodFields;
   readonly appAddress: string;
-  /** Words before the program's own. */
-  readonly enter: () => readonly string[];
+  readonly enter: (env: ProgramStart["env"]) => ProgramEntry;
   readonly hasOwnNetwork: boolean;
   /** Address of the sidecar that calls are sent to; undefined when the pod has none, or the kernel leads them there. */
   readonly sidecarAddress: string | undefined;
@@ -52,8 +52,8 @@ export function appLaunch(input: AppEnvironmentInput): Launch {
     if (input.hasOwnNetwork)
       for (const name of Object.keys(inherited)) if (machineProxy.test(name)) delete inherited[name];
     return {
-      argv: [...input.enter(), ...input.container.argv.map((part) => expand(part, known))],
-      env: { ...inherited, ...given, ...own },
+      argv: input.container.argv.map((part) => expand(part, known)),
+      ...input.enter({ ...inherited, ...given, ...own }),
     };
   } catch (error) {
     if (error instanceof MissingText) return { missing: error.message };

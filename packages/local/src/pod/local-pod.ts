@@ -343,7 +343,7 @@ export class LocalPod implements ProgramOwner {
             hostAddress: this.network.node.address,
           },
           appAddress: this.network.listenAt,
-          enter: () => this.network.enter({ user: container.user, cwd }),
+          enter: (env) => this.network.enter({ user: container.user, cwd, env }),
           hasOwnNetwork: isCaptured,
           sidecarAddress: this.plan.injection === "none" || isCaptured ? undefined : this.addresses.pod,
           inherited: settings.env,

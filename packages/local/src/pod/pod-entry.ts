@@ -37,7 +37,7 @@ export interface EnteredPod {
   readonly name: string;
   readonly plan: PodPlan;
   readonly programs: readonly Program[];
-  readonly network: Pick<PodNetwork, "enter" | "path" | "interceptionMode">;
+  readonly network: Pick<PodNetwork, "path" | "interceptionMode">;
   readonly localhost: readonly LocalhostPort[];
 }
 
@@ -74,8 +74,7 @@ export function entryOf(
   const which = program.plan?.name ?? proxyContainer;
   if ("missing" in made) return { problem: `the environment of ${which} in ${name} is not there: ${made.missing}` };
   if (!existsSync(cwd)) return { problem: `the folder of ${which} in ${name} is not there: ${cwd}` };
-  const enter = network.enter({ cwd, user: program.plan === undefined ? "proxy" : program.plan.user });
-  return { entry: { cwd, env: made.env, enter, network: network.path, localhost } };
+  return { entry: { cwd, env: made.env, enter: made.enter ?? [], network: network.path, localhost } };
 }
 
 /** `published` lead to the pod at the machine's own localhost. */

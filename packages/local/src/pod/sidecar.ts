@@ -61,7 +61,6 @@ export function sidecarSpec(
   logFile: string,
   restart: RestartPolicy,
 ): ProcessSpec {
-  const { plan } = pod;
   const inherited = settings.publishedPorts.filter((port) => port.descriptor !== undefined);
   const { network } = pod;
   const podFolder = settings.podStateFolder(pod.name);
@@ -71,43 +70,48 @@ export function sidecarSpec(
     name: `${pod.name}/proxy`,
     cwd: podFolder,
     launch: () => ({
-      argv: [...network.enter({ user: "proxy", cwd: stateFolder }), ...settings.tulleCommand, "agent"],
-      env: {
-        ...inheritedEnvironment(settings.env, settings.nodePath),
-        ...plan.proxyMetadata,
-        NODE_COMPILE_CACHE: settings.tulleCompileCache,
-        // The person's own come last, and win.
-        ...(plan.injection === "gateway"
-          ? {}
-          : { NODE_OPTIONS: [sidecarNodeOptions, settings.env["NODE_OPTIONS"] ?? ""].join(" ").trim() }),
-        TULLE_PROXY_TYPE: plan.injection === "gateway" ? "router" : "sidecar",
-        POD_NAME: pod.name,
-        POD_NAMESPACE: plan.namespace,
-        INSTANCE_IP: network.addresses.pod,
-        SERVICE_ACCOUNT: plan.serviceAccount,
-        TULLE_NODE_METADATA: JSON.stringify(nodeMetadata(pod, settings)),
-        TULLE_XDS_ADDRESS: settings.xdsAddress,
-        TULLE_CA_ROOT_FILE: settings.rootsFile,
-        TULLE_TOKEN_FILE: tokenFile(pod.name, settings),
-        TULLE_STATE_DIR: stateFolder,
-        TULLE_PROXY: plan.proxy,
-        TULLE_DRAIN_MS: String(terminationDrainMs(plan)),
-        ...accessVariables(pod, settings),
-        TULLE_PROXY_MEMORY_LIMIT_BYTES: String(plan.proxyMemoryBytes ?? 0),
-        ...(plan.mergedMetrics === undefined
-          ? {}
-          : { ISTIO_PROMETHEUS_ANNOTATIONS: JSON.stringify(plan.mergedMetrics) }),
-        ...(plan.proxyConfig.drainMs === undefined
-          ? {}
-          : { TULLE_LISTENER_DRAIN_MS: String(plan.proxyConfig.drainMs) }),
-        ...(settings.env["TULLE_ENVOY"] === undefined ? {} : { TULLE_ENVOY: settings.env["TULLE_ENVOY"] }),
-      },
+      argv: [...settings.tulleCommand, "agent"],
+      ...network.enter({ user: "proxy", cwd: stateFolder, env: environmentOf(pod, stateFolder, settings) }),
     }),
     logFile,
     listenDescriptors: inherited.map((port) => [port.targetPort, port.descriptor!]),
     restart,
     // Its endpoints are withdrawn by then: it need not wait for clients that do not know.
     stopSignal: "SIGINT",
+  };
+}
+
+function environmentOf(
+  pod: ProxiedPod,
+  stateFolder: string,
+  settings: SidecarSettings,
+): Readonly<Record<string, string>> {
+  const { plan, network } = pod;
+  return {
+    ...inheritedEnvironment(settings.env, settings.nodePath),
+    ...plan.proxyMetadata,
+    NODE_COMPILE_CACHE: settings.tulleCompileCache,
+    // The person's own come last, and win.
+    ...(plan.injection === "gateway"
+      ? {}
+      : { NODE_OPTIONS: [sidecarNodeOptions, settings.env["NODE_OPTIONS"] ?? ""].join(" ").trim() }),
+    TULLE_PROXY_TYPE: plan.injection === "gateway" ? "router" : "sidecar",
+    POD_NAME: pod.name,
+    POD_NAMESPACE: plan.namespace,
+    INSTANCE_IP: network.addresses.pod,
+    SERVICE_ACCOUNT: plan.serviceAccount,
+    TULLE_NODE_METADATA: JSON.stringify(nodeMetadata(pod, settings)),
+    TULLE_XDS_ADDRESS: settings.xdsAddress,
+    TULLE_CA_ROOT_FILE: settings.rootsFile,
+    TULLE_TOKEN_FILE: tokenFile(pod.name, settings),
+    TULLE_STATE_DIR: stateFolder,
+    TULLE_PROXY: plan.proxy,
+    TULLE_DRAIN_MS: String(terminationDrainMs(plan)),
+    ...accessVariables(pod, settings),
+    TULLE_PROXY_MEMORY_LIMIT_BYTES: String(plan.proxyMemoryBytes ?? 0),
+    ...(plan.mergedMetrics === undefined ? {} : { ISTIO_PROMETHEUS_ANNOTATIONS: JSON.stringify(plan.mergedMetrics) }),
+    ...(plan.proxyConfig.drainMs === undefined ? {} : { TULLE_LISTENER_DRAIN_MS: String(plan.proxyConfig.drainMs) }),
+    ...(settings.env["TULLE_ENVOY"] === undefined ? {} : { TULLE_ENVOY: settings.env["TULLE_ENVOY"] }),
   };
 }
 

@@ -12,9 +12,13 @@ import { firstInheritedDescriptor, spawnGuarded, type GuardedProcess } from "./s
 
 export type RestartPolicy = "always" | "never";
 
-/** What is run; or, for people, what it needs and is not there. */
+/** What is run, and words before it; or, for people, what it needs and is not there. */
 export type Launch =
-  | { readonly argv: readonly string[]; readonly env: Readonly<Record<string, string>> }
+  | {
+      readonly enter?: readonly string[];
+      readonly argv: readonly string[];
+      readonly env: Readonly<Record<string, string>>;
+    }
   | { readonly missing: string };
 
 export interface ProcessSpec {
@@ -96,7 +100,7 @@ export class SupervisedProcess {
     if (this.#state !== "idle" && this.#state !== "waiting") return;
     const launch = this.spec.launch();
     if ("missing" in launch) this.#hold(launch.missing);
-    else this.#run(launch.argv, launch.env);
+    else this.#run([...(launch.enter ?? []), ...launch.argv], launch.env);
   }
 
   /** Starts it if it is held and what it needs is there now. */
