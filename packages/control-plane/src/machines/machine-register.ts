@@ -48,6 +48,8 @@ const fileName = "machines.json";
 export const maxTokens = 1000;
 export const maxMachines = 1000;
 const maxEvents = 500;
+/** Of those. Anybody can be refused as often as they like, and drives out nothing else by it. */
+const maxRefusals = 200;
 /** A token that was used or has ended is known a while, so that who shows it is told what it was. */
 const rememberMs = 7 * 24 * 3_600_000;
 
@@ -148,7 +150,11 @@ export class MachineRegister {
     const isSame =
       last !== undefined && last.what === event.what && last.detail === event.detail && last.peer === event.peer;
     const kept = isSame ? this.#events.slice(0, -1) : this.#events;
-    this.#events = [...kept, { ...event, times: isSame ? last.times + 1 : 1 }].slice(-maxEvents);
+    const events = [...kept, { ...event, times: isSame ? last.times + 1 : 1 }];
+    const isRefusal = event.what === "refused";
+    const alike = events.filter(({ what }) => (what === "refused") === isRefusal);
+    const most = isRefusal ? maxRefusals : maxEvents - maxRefusals;
+    this.#events = alike.length > most ? events.filter((each) => each !== alike[0]) : events;
   }
 
   /** Resolves once everything up to now is on disk. */
