@@ -51,7 +51,7 @@ export interface StagesOptions {
   readonly kept: Kept;
   /** Undefined: workloads get no certificates. */
   readonly security: Security | undefined;
-  /** Undefined: none can join. */
+  /** Undefined where nobody has a certificate. */
   readonly machines?: Machines | undefined;
   readonly clusterId: string;
   readonly minimumTls: TlsVersion | undefined;

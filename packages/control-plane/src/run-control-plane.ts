@@ -131,7 +131,7 @@ export async function runControlPlane(options: ControlPlaneOptions): Promise<Run
         ...resources.handlers,
         ...changeRoutes({ timeline, pusher: stages.pusher }),
         ...caRoutes(authority),
-        ...machineRoutes(machines, joinAddress && joinAddresses(joinAddress)),
+        ...(joinAddress === undefined ? machineRoutes() : machineRoutes(machines, joinAddresses(joinAddress))),
         ...rolloutRoutes(stages.rollouts),
         ...debug,
       }),
@@ -193,20 +193,17 @@ async function openKept({ state, fresh = false }: ControlPlaneOptions, log: Logg
   return { keys, providers, changes, rollouts };
 }
 
-/** Undefined where no machine can join. */
+/**
+ * Undefined where nobody has a certificate. Where machines can join no more, those that have joined are known all the
+ * same: their certificates are good, and would pass for those of pods.
+ */
 async function openOwnMachines(
-  {
-    store,
-    state,
-    clusterId = "local",
-    machineGraceMs: graceMs = defaultMachineGraceMs,
-    joinAddress,
-  }: ControlPlaneOptions,
+  { store, state, clusterId = "local", machineGraceMs: graceMs = defaultMachineGraceMs }: ControlPlaneOptions,
   authority: MeshAuthority | undefined,
   clock: Clock,
   log: Logger,
 ): Promise<Machines | undefined> {
-  if (authority === undefined || joinAddress === undefined) return undefined;
+  if (authority === undefined) return undefined;
   return openMachines({ store, state, authority, clusterId, graceMs, clock, log });
 }
 

@@ -20,7 +20,7 @@ const maxLifetimeSeconds = 7 * 24 * 3600;
 
 /** Undefined where no machine can join. `joinAddresses`: where tokens send machines, unless told. */
 export function machineRoutes(
-  found: Machines | undefined,
+  found?: Machines,
   joinAddresses: readonly string[] = [],
 ): Handlers<typeof machineEndpoints> {
   const machines = (): Machines => {

@@ -18,8 +18,15 @@ export interface CertificateDesk {
   /** Anybody can be refused as often as they like. */
   readonly warnings: Pick<SeldomWarnings, "tell">;
   readonly tracer?: Pick<ProcessTracer, "start"> | undefined;
-  /** Machines are known by their certificates: told of a new one, resolves once it is kept. */
-  readonly renewed?: ((renewed: RenewedCertificate) => Promise<void>) | undefined;
+  readonly renewals?: Renewals | undefined;
+}
+
+/** Machines are known by their certificates. */
+export interface Renewals {
+  /** Why who shows this certificate gets no other one. */
+  readonly problem: (shown: string) => string | undefined;
+  /** Told of a new one, resolves once it is kept. */
+  readonly renewed: (renewed: RenewedCertificate) => Promise<void>;
 }
 
 export interface RenewedCertificate {
@@ -72,6 +79,12 @@ async function judge(
   }
   const { csrPem, ttlMs } = call;
   const { identity } = caller;
+  const shown = caller.by === "certificate" ? call.peerIdentity?.serial : undefined;
+  const problem = shown === undefined ? undefined : desk.renewals?.problem(shown);
+  if (problem !== undefined) {
+    warnings.tell("RESOURCE_EXHAUSTED", "a certificate was refused", { peer: call.peer, reason: problem });
+    return { ok: false, status: "RESOURCE_EXHAUSTED", details: problem };
+  }
   span?.set("tulle.identity", spiffeIdText(identity));
   const signed = signing.signWorkload({ csrPem, identity, ...(ttlMs === undefined ? {} : { ttlMs }) });
   if (!signed.ok) {
@@ -85,8 +98,7 @@ async function judge(
     return { ok: false, status: statusOf[signed.code], details: signed.message };
   }
   const { serial, notAfterMs } = signed.certificate;
-  const shown = caller.by === "certificate" ? call.peerIdentity?.serial : undefined;
-  if (shown !== undefined) await desk.renewed?.({ shown, serial, notAfterMs });
+  if (shown !== undefined) await desk.renewals?.renewed({ shown, serial, notAfterMs });
   metrics.issued.increment();
   log.info("a certificate was issued", {
     identity: spiffeIdText(identity),

@@ -33,7 +33,7 @@ export interface ProvenWorkloadsOptions {
   readonly metrics: CaMetrics;
   readonly log: Logger;
   readonly tracer?: ProcessTracer | undefined;
-  readonly renewed?: CertificateDesk["renewed"];
+  readonly renewals?: CertificateDesk["renewals"];
   /** Where machines join: they know the authority by its root alone, which is shown to them. */
   readonly machines?: MachineHandlers | undefined;
 }

@@ -15,7 +15,7 @@ import type {
   ReportRequest,
 } from "@tulle/xds";
 import type { MeshAuthority } from "../ca/mesh-authority.ts";
-import type { RenewedCertificate } from "../ca/certificate-requests.ts";
+import type { RenewedCertificate, Renewals } from "../ca/certificate-requests.ts";
 import { addressProblem, peerAddress } from "./machine-address.ts";
 import type { MachineEntries } from "./machine-entries.ts";
 import { machineLabels, type WorkloadGroup } from "./machine-entry.ts";
@@ -38,6 +38,8 @@ interface Caller {
 }
 
 const maxHostnameLength = 253;
+/** Of one machine, that have not ended: each is kept until then. One that renews at half life has two. */
+export const maxCertificates = 256;
 
 export class MachineDesk implements MachineHandlers {
   readonly #options: MachineDeskOptions;
@@ -137,16 +139,28 @@ export class MachineDesk implements MachineHandlers {
     await entries.gone(machine);
   }
 
-  /** For `CertificateDesk.renewed`. */
-  readonly renewed = async ({ shown, serial, notAfterMs }: RenewedCertificate): Promise<void> => {
-    const { register, authority } = this.#options;
-    const machine = register.machineOf(shown);
-    if (machine === undefined) return;
-    const nowMs = authority.now();
-    const alive = Object.entries(machine.certificates).filter(([, untilMs]) => untilMs > nowMs);
-    register.setMachine({ ...machine, certificates: { ...Object.fromEntries(alive), [serial]: notAfterMs } });
-    await register.save();
+  readonly renewals: Renewals = {
+    problem: (shown) => {
+      const machine = this.#options.register.machineOf(shown);
+      return machine === undefined || this.#good(machine).length < maxCertificates
+        ? undefined
+        : `${machine.name} has ${maxCertificates} certificates that have not ended, which is the limit`;
+    },
+    renewed: async ({ shown, serial, notAfterMs }: RenewedCertificate) => {
+      const { register } = this.#options;
+      const machine = register.machineOf(shown);
+      if (machine === undefined) return;
+      const certificates = { ...Object.fromEntries(this.#good(machine)), [serial]: notAfterMs };
+      register.setMachine({ ...machine, certificates });
+      await register.save();
+    },
   };
+
+  /** Certificates that have not ended. */
+  #good({ certificates }: SavedMachine): readonly (readonly [serial: string, untilMs: number])[] {
+    const nowMs = this.#options.authority.now();
+    return Object.entries(certificates).filter(([, untilMs]) => untilMs > nowMs);
+  }
 
   #judge(
     { tokenId, secret, address }: JoinRequest,

@@ -1,15 +1,30 @@
 // Machines that join over the real port: what a token is good for, what it is not, and what becomes of the entry.
 import assert from "node:assert/strict";
-import { readFile } from "node:fs/promises";
+import { readFile, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { test, type TestContext } from "node:test";
 import { parseResource } from "@tulle/config";
 import type { IssuedToken, MachinesResponse, TokenRequest } from "@tulle/config/api";
 import { createCsr, generateKey, parseJoinToken } from "@tulle/identity";
-import { createCertificate, joinMesh, type JoinRequest, leaveMesh, reportMachine } from "@tulle/xds";
+import {
+  type CertificateAnswer,
+  createCertificate,
+  joinMesh,
+  type JoinRequest,
+  leaveMesh,
+  reportMachine,
+} from "@tulle/xds";
 import { waitFor } from "../../../../tests/tools/processes.ts";
 import type { ManifestControlPlaneOptions } from "../run-manifest-control-plane.ts";
-import { identityFrom, openStream, type ProvenWorld, provenWorld, serverName } from "../testing/proven-world.ts";
+import {
+  identityFrom,
+  openStream,
+  type ProvenWorld,
+  provenWorld,
+  serverName,
+  webNode,
+} from "../testing/proven-world.ts";
+import { maxCertificates } from "./machine-desk.ts";
 
 const machineAddress = "10.9.0.4";
 
@@ -74,6 +89,11 @@ async function joined(world: ProvenWorld, asked: Partial<TokenRequest> = {}, oth
   const asking = { target: world.target, tls: () => ({ rootsPem, serverName, identity }) };
   const { name } = answer.value;
   return { name, identity, asking, nodeId: `sidecar~${machineAddress}~${name}.shop~shop.svc.cluster.local` };
+}
+
+async function renew(asking: Parameters<typeof reportMachine>[0], serviceAccount: string): Promise<CertificateAnswer> {
+  const spiffeId = { trustDomain: "cluster.local", namespace: "shop", serviceAccount };
+  return createCertificate({ ...asking, csrPem: createCsr({ key: await generateKey("P-256"), spiffeId }) });
 }
 
 const entries = ({ running }: ProvenWorld) => running.store.list("WorkloadEntry", "shop");
@@ -242,4 +262,37 @@ test("a control plane that starts again knows its machines, and keeps their entr
   const report = await reportMachine({ ...machine.asking, target }, { address: machineAddress, isReady: true });
   assert.ok(report.ok, JSON.stringify(report));
   assert.equal(entries(again).length, 1);
+});
+
+test("where machines can join no more, the certificate of one passes for no pod's of its account", async (t) => {
+  const world = await meshWithGroups(t);
+  await applyGroup(world, "clerks", "web");
+  const clerk = (at: string) => joined(world, { group: "clerks", addresses: [at] }, { address: at });
+  const [kept, removed] = [await clerk("10.9.0.4"), await clerk("10.9.0.5")];
+  const removal = await world.ask(`/api/v1/machines/members/shop/${removed.name}`, { method: "DELETE" });
+  assert.equal(removal.status, 200, removal.body);
+  await world.running.close();
+  const again = await provenWorld(t, { stateDirectory: world.stateDirectory });
+  const answer = await renew({ ...removed.asking, target: again.target }, "web");
+  assert.match(answer.ok ? "" : answer.details, /has left, or was removed/);
+  const stolen = await openStream(t, again, { identity: kept.identity, nodeId: webNode });
+  await waitFor(() => stolen.failures.length > 0, { what: "a refusal" });
+  assert.match(stolen.failures[0]!, /the certificate is not the one of web-1/);
+});
+
+test("a machine that renews and renews has a limit", async (t) => {
+  const world = await meshWithGroups(t);
+  const machine = await joined(world);
+  await world.running.close();
+  const file = path.join(world.stateDirectory, "machines.json");
+  const saved = JSON.parse(await readFile(file, "utf8")) as { machines: { certificates: Record<string, number> }[] };
+  const untilMs = Date.now() + 3_600_000;
+  for (let more = maxCertificates - 2; more > 0; more -= 1)
+    saved.machines[0]!.certificates[`made-up-${more}`] = untilMs;
+  await writeFile(file, JSON.stringify(saved));
+  const { target } = await meshWithGroups(t, { stateDirectory: world.stateDirectory });
+  const renewed = await renew({ ...machine.asking, target }, "ledger");
+  assert.ok(renewed.ok, JSON.stringify(renewed));
+  const answer = await renew({ ...machine.asking, target }, "ledger");
+  assert.equal(answer.ok ? "" : answer.status, "RESOURCE_EXHAUSTED");
 });

@@ -43,7 +43,7 @@ export interface XdsStages {
   readonly pusher: Pusher;
   readonly pods: KnownPods;
   readonly turnedAway: TurnedAway;
-  /** Undefined where none can join. */
+  /** Undefined where nobody has a certificate. */
   readonly machines: Machines | undefined;
 }
 
@@ -69,8 +69,8 @@ export async function serveXds(
     if (security === undefined) return disposable({ plaintext, tls: undefined, join: undefined }, open);
     const { authority, metrics, log, tokenKey, tracer } = security;
     const handlers = machines?.following(pusher) ?? pusher;
-    const renewed = machines === undefined ? {} : { renewed: machines.desk.renewed };
-    const proven = { handlers, authority, tokenKeys: [tokenKey], pods, metrics, log, tracer, ...renewed };
+    const renewals = machines?.desk.renewals;
+    const proven = { handlers, authority, tokenKeys: [tokenKey], pods, metrics, log, tracer, renewals };
     const serve = async (address: Address, desk?: MachineHandlers): Promise<Address | undefined> =>
       opened(await serveProvenWorkloads({ ...proven, server: { ...shared, address }, machines: desk }));
     const tls = xdsTlsAddress && (await serve(xdsTlsAddress));
