@@ -2,6 +2,7 @@
 export * from "./socket-owner.ts";
 export * from "./processes.ts";
 export * from "./own-programs.ts";
+export * from "./local-route.ts";
 export * from "./own-address.ts";
 export * from "./network-namespace.ts";
 export { addressBytes } from "./ip-address.ts";

@@ -48,11 +48,18 @@ before(async () => {
     "link set eth0 up",
     "address add 203.0.113.2/24 dev eth0",
     "address add 2001:db8::2/64 dev eth0 nodad",
+    "address add 169.254.0.2/16 dev eth0",
+    // As a container engine's, without containers: no carrier.
+    "link add docker0 type bridge",
+    "link set docker0 up",
+    "address add 172.17.0.1/16 dev docker0",
+    "route add local 192.0.2.0/24 dev lo",
   ]);
   await ipBatch(world, [
     "link set eth0 up",
     "address add 203.0.113.1/24 dev eth0",
     "address add 2001:db8::1/64 dev eth0 nodad",
+    "address add 169.254.169.254/16 dev eth0",
   ]);
   const inside = { ipv4: ["10.244.0.0/24"], ipv6: ["fd00:10:244::/64"] };
   open.use(await WayOut.open({ machine, fabric, device: "machines", inside }));
@@ -93,9 +100,14 @@ test("what is of the mesh goes where it is sent", async () => {
 });
 
 test("a pod reaches no server of the machine", async () => {
-  for (const host of ["203.0.113.2", "2001:db8::2"]) assert.equal(await call(host), "ECONNRESET", host);
+  for (const host of ["203.0.113.2", "2001:db8::2", "172.17.0.1", "192.0.2.7"])
+    assert.equal(await call(host), "ECONNRESET", host);
   for (const host of ["169.254.0.1", "::ffff:127.0.0.1", "0.0.0.0"])
     assert.match(await call(host), /^(E[A-Z]+)$/, host);
+});
+
+test("a pod reaches no server of the machine's links, which would take it for the machine", async () => {
+  assert.equal(await call("169.254.169.254"), "ECONNRESET");
 });
 
 test("a host that refuses, or that nobody can reach, ends the connection", async () => {

@@ -2,13 +2,16 @@
 // for nobody of the mesh come to this process, which makes each a second time in the machine's network.
 import { readFileSync } from "node:fs";
 import { createServer, type Server, type Socket } from "node:net";
-import { applyRules, isOwnAddress, type NetworkNamespace, originalDestination } from "@tulle/capture";
+import { applyRules, isDeliveredHere, type NetworkNamespace, originalDestination } from "@tulle/capture";
 import { acceptBacklog, descriptorOf } from "@tulle/listening";
 
 /** Of all pods together; who comes then is refused. */
 export const maxConnections = 4096;
 
 const table = "tulle_way_out";
+
+/** RFC 3927: no router leads on what is sent there. Of IPv6 the rules leave it out. */
+const linkLocal = "169.254.";
 
 export interface WayOutOptions {
   readonly machine: NetworkNamespace;
@@ -61,10 +64,14 @@ export class WayOut implements AsyncDisposable {
     this.#join(onward, socket);
   }
 
-  /** Pods are no programs of the machine: its own servers may believe who reaches them there. */
+  /**
+   * Pods are no programs of the machine: its own servers, and those of its links (a cloud's, which hand out the
+   * machine's credentials), may believe who reaches them there.
+   */
   #isMachines(ip: string): boolean {
     const isUnspecified = ip === "0.0.0.0" || ip === "::";
-    return isUnspecified || this.#machine.within(() => isOwnAddress(ip));
+    if (isUnspecified || ip.startsWith(linkLocal)) return true;
+    return this.#machine.within(() => isDeliveredHere(ip)) !== false;
   }
 
   #join(from: Socket, to: Socket): void {
