@@ -25,6 +25,7 @@ export function clusterDnsObjects({ addresses, servers }: ClusterDnsPlaces): Clu
   return {
     service: {
       metadata: identity,
+      isOfCluster: true,
       spec: {
         clusterIPs: addresses,
         ipFamilies: addresses.map((address) => (isIPv6(address) ? "IPv6" : "IPv4")),

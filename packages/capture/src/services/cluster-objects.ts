@@ -2,6 +2,8 @@
 
 export interface ClusterService {
   readonly metadata: { readonly name: string; readonly namespace: string; readonly creationTimestamp?: string };
+  /** Of the cluster itself: before all others, whatever these say of their age. */
+  readonly isOfCluster?: true;
   readonly spec: {
     readonly type?: string;
     readonly clusterIP?: string;
@@ -65,10 +67,12 @@ export function serviceKey({ metadata }: Pick<ClusterService, "metadata">): stri
   return `${metadata.namespace}/${metadata.name}`;
 }
 
-/** The oldest first, then by name: who has had something keeps it. */
-export function inOrderOfAge<T extends Pick<ClusterService, "metadata">>(services: readonly T[]): readonly T[] {
-  const place = ({ metadata: { creationTimestamp = "", namespace, name } }: T): string =>
-    `${creationTimestamp} ${namespace}/${name}`;
+/** The cluster's own first, then the oldest, then by name: who has had something keeps it. */
+export function inOrderOfAge<T extends Pick<ClusterService, "metadata" | "isOfCluster">>(
+  services: readonly T[],
+): readonly T[] {
+  const place = ({ metadata: { creationTimestamp = "", namespace, name }, isOfCluster }: T): string =>
+    `${isOfCluster === true ? 0 : 1} ${creationTimestamp} ${namespace}/${name}`;
   return services
     .map((service) => ({ service, place: place(service) }))
     .sort((a, b) => (a.place < b.place ? -1 : 1))

@@ -2,6 +2,7 @@
 // (https://kubernetes.io/docs/concepts/services-networking/cluster-ip-allocation).
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { clusterDnsObjects } from "./cluster-dns-objects.ts";
 import type { ClusterService } from "./cluster-objects.ts";
 import { ServiceAllocator } from "./service-allocator.ts";
 
@@ -147,6 +148,25 @@ test("two ask for the same: the older one has it, and the other one nothing", ()
   );
   // Once it is gone the other one may have it.
   assert.deepEqual(addressesOf(allocator.allocate(services.slice(0, 1)).services), ["10.96.0.10"]);
+});
+
+test("nobody takes the name server's address, of whatever name and age", () => {
+  const dns = clusterDnsObjects({ addresses: ["10.96.0.10"], servers: [{ address: "172.31.255.1", port: 53 }] });
+  const thief: ClusterService = {
+    metadata: { name: "a", namespace: "a", creationTimestamp: "0001-01-01T00:00:00Z" },
+    spec: { clusterIP: "10.96.0.10", ports: [{ port: 53, protocol: "UDP" }] },
+  };
+  const young: ClusterService = { ...thief, metadata: { name: "b", namespace: "a" } };
+  const allocator = new ServiceAllocator({ clusterRanges: dual });
+  const { services, problems } = allocator.allocate([thief, young, dns.service]);
+  assert.deepEqual(
+    services.map(({ spec }) => spec.clusterIPs),
+    [undefined, undefined, ["10.96.0.10"]],
+  );
+  assert.deepEqual(
+    problems.map(({ message }) => message),
+    Array(2).fill("10.96.0.10 is the Service kube-system/kube-dns's already"),
+  );
 });
 
 test("a port by TCP and one by UDP may have the same number, one outside of the range may not", () => {
