@@ -42,6 +42,22 @@ export function withClusterAddresses(
   return spec === resource.spec ? resource : { ...resource, spec };
 }
 
+/** Who else has an address or a port of nodes that the resource names, in words; an API server refuses it then. */
+export function takenAlready(resource: MeshResource, services: readonly Service[]): string | undefined {
+  if (resource.kind !== "Service" || resource.spec.type === "ExternalName") return undefined;
+  const { metadata, spec } = resource;
+  const addresses = new Set(addressesOf(spec).filter((address) => address !== "None"));
+  const ports = new Set(hasNodePorts(spec) ? nodePortsOf(spec) : []);
+  for (const other of services) {
+    if (nameOf(other.metadata) === nameOf(metadata)) continue;
+    const address = addressesOf(other.spec).find((each) => addresses.has(each));
+    const port = hasNodePorts(other.spec) ? nodePortsOf(other.spec).find((each) => ports.has(each)) : undefined;
+    const what = address ?? (port === undefined ? undefined : `the node port ${port}`);
+    if (what !== undefined) return `${what} is the Service ${nameOf(other.metadata)}'s already`;
+  }
+  return undefined;
+}
+
 function withAddress(
   { metadata, spec }: Service,
   before: Service | undefined,
@@ -65,7 +81,7 @@ function withNodePorts(
   before: Service | undefined,
   others: readonly Service[],
 ): Service["spec"] {
-  if (spec.type !== "NodePort" && spec.type !== "LoadBalancer") return spec;
+  if (!hasNodePorts(spec)) return spec;
   if (spec.ports.every(({ nodePort = 0 }) => nodePort !== 0)) return spec;
   const taken = new Set([...others.flatMap((each) => nodePortsOf(each.spec)), ...nodePortsOf(spec)]);
   const ports = spec.ports.map((port) => {
@@ -82,6 +98,10 @@ function withNodePorts(
 
 function nodePortsOf({ ports }: Service["spec"]): readonly number[] {
   return ports.flatMap(({ nodePort = 0 }) => (nodePort === 0 ? [] : [nodePort]));
+}
+
+function hasNodePorts({ type }: Service["spec"]): boolean {
+  return type === "NodePort" || type === "LoadBalancer";
 }
 
 /** `None` of a headless Service too. */

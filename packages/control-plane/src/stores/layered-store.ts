@@ -28,7 +28,7 @@ import {
   type Unwatch,
 } from "@tulle/config";
 import { type Logger, Trouble } from "@tulle/telemetry";
-import { type ClusterRange, withClusterAddresses } from "./cluster-addresses.ts";
+import { type ClusterRange, takenAlready, withClusterAddresses } from "./cluster-addresses.ts";
 import { type ManifestContent, ManifestFolder } from "./manifest-folder.ts";
 import { Overlay } from "./overlay.ts";
 
@@ -60,12 +60,14 @@ export class LayeredStore implements Store {
   readonly #diskTrouble: Trouble;
   /** Pods have somebody who runs them, and who ends what is deleted. */
   readonly #hasRuntime: boolean;
+  readonly #hasClusterAddresses: boolean;
   #overlayFindings: readonly Finding[] = [];
 
   private constructor(options: LayeredStoreOptions) {
     this.#diskTrouble = new Trouble(options.log);
     this.#hasRuntime = options.runtimeOwner !== "";
     const { analyze, clusterRange } = options;
+    this.#hasClusterAddresses = clusterRange !== undefined;
     const complete: MemoryStoreOptions["complete"] = (resource, previous) =>
       clusterRange === undefined
         ? resource
@@ -126,9 +128,12 @@ export class LayeredStore implements Store {
    * Kept on disk before it takes effect. Applying just what a file says gives the object back to its file. Pods and
    * endpoints take effect even where the disk is full: whoever runs them writes them anew to a control plane that has
    * lost them.
+   * @throws {StoreRefusal} for a Service that names what another one has, where Services have addresses
    */
   async apply(given: MeshResource, options: ApplyOptions = {}): Promise<ApplyResult> {
     const key = keyText(keyOf(given));
+    const taken = this.#hasClusterAddresses ? takenAlready(given, this.list("Service")) : undefined;
+    if (taken !== undefined) throw new StoreRefusal("conflict", taken);
     const resource = keepMark(given, this.#applied.get(key));
     const inFile = this.#files.get(key);
     const layer = this.#layerOf(resource.kind);
