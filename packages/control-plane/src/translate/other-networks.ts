@@ -63,9 +63,12 @@ function gatewayEndpoint({ address, port }: NetworkGateway, sum: number, localit
   };
 }
 
-/** By it the weights of endpoints can be split among the gateways of any network. */
+/**
+ * By it the weights of endpoints can be split among the gateways of any network; of very many, as exactly as weights
+ * are.
+ */
 function commonMultiple(counts: readonly number[]): number {
-  return counts.reduce((product, count) => (product * count) / commonDivisor(product, count), 1);
+  return counts.reduce((product, count) => Math.min(maxWeight, (product * count) / commonDivisor(product, count)), 1);
 }
 
 function commonDivisor(a: number, b: number): number {
