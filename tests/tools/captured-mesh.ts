@@ -16,8 +16,9 @@ import { startProcess, type StartedProcess, waitFor } from "./processes.ts";
 import { resourcesFrom, serveSecrets, TestAuthority, workloadSecrets } from "./workload-secrets.ts";
 
 export interface CapturedPod {
-  /** Its service account and its label `app` too. */
+  /** Its service account too. */
   readonly name: string;
+  readonly labels: Readonly<Record<string, string>>;
   /** The first two are its addresses of IPv4 and IPv6. */
   readonly ips: readonly string[];
   readonly network: NetworkNamespace;
@@ -77,7 +78,11 @@ export class CapturedMesh implements AsyncDisposable {
   }
 
   /** A network on the bridge, without a proxy: nothing is captured yet. */
-  async addPod(name: string, ips: readonly string[]): Promise<CapturedPod> {
+  async addPod(
+    name: string,
+    ips: readonly string[],
+    labels: CapturedPod["labels"] = { app: name },
+  ): Promise<CapturedPod> {
     const network = this.#open.use(await NetworkNamespace.create());
     const port = `pod${(this.#podCount += 1)}`;
     await network.connect(this.node, "eth0", port);
@@ -88,7 +93,7 @@ export class CapturedMesh implements AsyncDisposable {
       await ip("address", "add", `${each}/${length}`, "dev", "eth0", ...more.map(String));
     }
     for (const gateway of nowhere) await ip("route", "add", "default", "via", gateway);
-    return { name, ips, network };
+    return { name, labels, ips, network };
   }
 
   /** Captures all connections of the pod. Resolves once its proxy has its listeners. */
@@ -167,12 +172,12 @@ export class CapturedMesh implements AsyncDisposable {
     for (const type of types) connection.set(type, resources[type]);
   }
 
-  #bootstrapOf({ name, ips }: CapturedPod, sdsPath: string, mode: string): unknown {
+  #bootstrapOf({ name, labels, ips }: CapturedPod, sdsPath: string, mode: string): unknown {
     return {
       node: {
         id: `sidecar~${ips[0]}~${name}.shop~shop.svc.cluster.local`,
         cluster: `${name}.shop`,
-        metadata: { NAMESPACE: "shop", INTERCEPTION_MODE: mode, INSTANCE_IPS: ips.join(), LABELS: { app: name } },
+        metadata: { NAMESPACE: "shop", INTERCEPTION_MODE: mode, INSTANCE_IPS: ips.join(), LABELS: labels },
       },
       admin: { address: { socket_address: { address: "127.0.0.1", port_value: 15_000 } } },
       ...resourcesFrom(this.#xdsPath, sdsPath),

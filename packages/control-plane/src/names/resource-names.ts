@@ -31,6 +31,13 @@ export function connectionClusterName(
   return protocol === "auto" ? name.replace("outbound", "outbound-tcp") : name;
 }
 
+export const podTakes = ["mutual TLS", "plain text"] as const;
+
+/** For connections to a pod that the client has chosen, by what the pod takes. Not in Istio. */
+export function podClusterName(connectionCluster: string, takes: (typeof podTakes)[number]): string {
+  return connectionCluster.replace(/^[^|]*/, takes === "mutual TLS" ? "outbound-pod" : "outbound-pod-plain");
+}
+
 /**
  * A cluster's name as a TLS server name, by which gateways pass connections on: `|` may not stand in one (Istio:
  * BuildDNSSrvSubsetKey).

@@ -5,9 +5,16 @@ import { isHttp, passesConnections, type TlsRoute } from "@tulle/config";
 import { HostIndex } from "../snapshot/host-match.ts";
 import type { MeshPort, MeshService, MeshVirtualService } from "../snapshot/mesh-snapshot.ts";
 import { blackHoleCluster, capturedPorts, connectionClusterName, withPort } from "../names/resource-names.ts";
+import { isDialledByPod } from "./captured-pods.ts";
 import { connectionDestinations, isMeantForMesh } from "./connection-destinations.ts";
 import type { ConnectionDestination } from "./gateway-view.ts";
-import type { CapturedConnections, CapturedOutbound, CapturedRange, SidecarRoutes } from "./proxy-view.ts";
+import type {
+  CapturedConnections,
+  CapturedOutbound,
+  CapturedPods,
+  CapturedRange,
+  SidecarRoutes,
+} from "./proxy-view.ts";
 import type { Proxy } from "./proxy.ts";
 
 /** Of the families that the workload has addresses of, IPv4 first. */
@@ -37,6 +44,7 @@ export function capturedOutbound(routes: Omit<SidecarRoutes, "captured">): Captu
   );
   const refused = new Set(routes.refusedClusters);
   const ranges = new Map<string, CapturedRange>();
+  const pods: CapturedPods[] = [];
   for (const service of routes.services) {
     const addresses = service.addresses.filter((address) => isIP(address) !== 0);
     for (const port of service.ports.filter(isFree)) {
@@ -47,6 +55,15 @@ export function capturedOutbound(routes: Omit<SidecarRoutes, "captured">): Captu
       for (const each of capturedRanges(service, port, virtualService, services, refused)) {
         const key = `${each.port} ${each.range} ${each.serverNames.join()}`;
         if (!ranges.has(key)) ranges.set(key, each);
+      }
+      if (isDialledByPod(service, port)) {
+        pods.push({
+          hostname: service.hostname,
+          port: port.number,
+          // Requests are told apart by their host there as well.
+          ...(port.protocol === "auto" ? { routeName: String(port.number) } : {}),
+          ...connectionTargets(service, port, virtualService, services, refused),
+        });
       }
       for (const address of addresses) {
         const key = withPort(address, port.number);
@@ -69,6 +86,7 @@ export function capturedOutbound(routes: Omit<SidecarRoutes, "captured">): Captu
     httpPorts: [...httpPorts].sort((a, b) => a - b),
     connections: [...connections.values()],
     ...(ranges.size === 0 ? {} : { ranges: [...ranges.values()] }),
+    ...(pods.length === 0 ? {} : { pods }),
   };
 }
 

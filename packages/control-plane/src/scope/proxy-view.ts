@@ -157,6 +157,11 @@ export interface CapturedConnections {
   readonly destinations: readonly ConnectionDestination[];
 }
 
+/** A port that connections find by the addresses of its Service's pods alone; those are in `podConnections`. */
+export interface CapturedPods extends Omit<CapturedConnections, "address"> {
+  readonly hostname: string;
+}
+
 /** Connections to a range of addresses, and to none that a Service has. */
 export interface CapturedRange {
   readonly port: number;
@@ -174,6 +179,8 @@ export interface CapturedOutbound {
   readonly connections: readonly CapturedConnections[];
   /** No two of a port are for the same; missing without any. */
   readonly ranges?: readonly CapturedRange[];
+  /** Missing without any. */
+  readonly pods?: readonly CapturedPods[];
 }
 
 /** Of a sidecar to which the kernel redirects its workload's connections. */
@@ -181,6 +188,8 @@ export interface CapturedSidecar {
   /** `0.0.0.0`, `::` or both. */
   readonly anyAddresses: readonly string[];
   readonly outbound: CapturedOutbound;
+  /** Missing without any. */
+  readonly podConnections?: readonly CapturedConnections[];
   /** Ports that no Service leads to: those of which a policy speaks, and (`port` missing) all others. */
   readonly otherPorts: readonly { readonly port?: number; readonly mutualTls?: PortMutualTls }[];
   /** Those under STRICT of a proxy without a certificate: nobody is let in. */

@@ -1,9 +1,11 @@
 // (snapshot, sidecar) → view: every Service of the mesh with its rules, and the workload's own ports.
 import { selects } from "@tulle/config";
 import { modeOfPort, mutualTlsModes } from "@tulle/config";
-import type { MeshDestinationRule, MeshService, MeshSnapshot, MeshVirtualService } from "../snapshot/mesh-snapshot.ts";
+import type { EndpointSnapshot, MeshDestinationRule, MeshService, MeshSnapshot } from "../snapshot/mesh-snapshot.ts";
+import type { MeshVirtualService } from "../snapshot/mesh-snapshot.ts";
 import { type Client, seenBy } from "./client.ts";
 import { anyAddresses, capturedOutbound } from "./captured-sidecar.ts";
+import { podConnections } from "./captured-pods.ts";
 import { capturedPorts } from "../names/resource-names.ts";
 import { effectiveRule } from "./effective-rule.ts";
 import { Keyed } from "./keyed.ts";
@@ -117,7 +119,12 @@ function meshVirtualServices(all: readonly MeshVirtualService[]): readonly MeshV
     .filter((virtualService) => virtualService.hosts.length > 0);
 }
 
-export function sidecarOwn(snapshot: MeshSnapshot, shared: SidecarShared, proxy: Proxy): SidecarOwn {
+export function sidecarOwn(
+  snapshot: MeshSnapshot,
+  shared: SidecarShared,
+  proxy: Proxy,
+  endpoints: EndpointSnapshot,
+): SidecarOwn {
   const { protocolDetectionTimeoutMs } = snapshot;
   const { captured } = shared.routes.value;
   return {
@@ -126,7 +133,14 @@ export function sidecarOwn(snapshot: MeshSnapshot, shared: SidecarShared, proxy:
     appAddress: proxy.appAddress,
     interceptionMode: proxy.interceptionMode,
     inbound: inboundPorts(snapshot, proxy),
-    ...(captured === undefined ? {} : { captured: capturedSidecar(snapshot, captured, proxy) }),
+    ...(captured === undefined
+      ? {}
+      : {
+          captured: {
+            ...capturedSidecar(snapshot, captured, proxy),
+            ...podsOf(captured, shared.clusters.value, proxy, endpoints),
+          },
+        }),
     ...(protocolDetectionTimeoutMs === undefined ? {} : { protocolDetectionTimeoutMs }),
     publishedPorts: proxy.publishedPorts,
     ...pathsOf(snapshot),
@@ -138,6 +152,16 @@ export function sidecarOwn(snapshot: MeshSnapshot, shared: SidecarShared, proxy:
 /** Whether a view has clusters of a Service. */
 export function reachableIn({ services }: Pick<SidecarClusters, "services">): (hostname: string) => boolean {
   return (hostname) => services.some((service) => service.hostname === hostname);
+}
+
+function podsOf(
+  { pods }: CapturedOutbound,
+  clusters: SidecarClusters,
+  proxy: Proxy,
+  endpoints: EndpointSnapshot,
+): Pick<CapturedSidecar, "podConnections"> {
+  const connections = pods === undefined ? [] : podConnections(pods, clusters, proxy, endpoints);
+  return connections.length === 0 ? {} : { podConnections: connections };
 }
 
 function capturedSidecar(snapshot: MeshSnapshot, outbound: CapturedOutbound, proxy: Proxy): CapturedSidecar {

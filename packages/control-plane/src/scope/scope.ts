@@ -1,13 +1,12 @@
 // The stage `scope`: (snapshot, proxy) → ProxyView. Pure; what many proxies share is worked out once for a snapshot.
 import { labelledNetwork } from "@tulle/config";
-import type { MeshSnapshot } from "../snapshot/mesh-snapshot.ts";
+import type { EndpointSnapshot, MeshSnapshot } from "../snapshot/mesh-snapshot.ts";
 import { clientOf } from "./client.ts";
 import { Keyed } from "./keyed.ts";
 import type { Proxy } from "./proxy.ts";
 import type { ProxyView } from "./proxy-view.ts";
 import { type GatewayGroup, type GatewayShared, gatewayOwn, gatewayShared } from "./scope-gateway.ts";
 import { type SidecarGroup, type SidecarShared, sidecarOwn, sidecarShared } from "./scope-sidecar.ts";
-import type { Uncertified } from "./uncertified.ts";
 
 /** By the key of what they are made of besides the snapshot. */
 interface SharedSections {
@@ -17,8 +16,12 @@ interface SharedSections {
 
 const bySnapshot = new WeakMap<MeshSnapshot, SharedSections>();
 
-/** Of the endpoints no view depends on more than this, and only that of a proxy without a certificate. */
-export function scope(snapshot: MeshSnapshot, proxy: Proxy, { encryptedOnly }: Uncertified): ProxyView {
+/**
+ * Of the endpoints views depend on `encryptedOnly`, where a proxy has no certificate, and on those whose addresses
+ * clients dial themselves (`followsEndpoints`).
+ */
+export function scope(snapshot: MeshSnapshot, proxy: Proxy, endpoints: EndpointSnapshot): ProxyView {
+  const { encryptedOnly } = endpoints;
   let shared = bySnapshot.get(snapshot);
   if (shared === undefined) bySnapshot.set(snapshot, (shared = { sidecars: new Map(), gateways: new Map() }));
   const { type, namespace, labels, podPorts } = proxy;
@@ -33,12 +36,19 @@ export function scope(snapshot: MeshSnapshot, proxy: Proxy, { encryptedOnly }: U
       ...own,
     });
     const sidecars = remembered(shared.sidecars, group, (each) => sidecarShared(snapshot, each));
-    return { type, ...sidecars, own: Keyed.of(sidecarOwn(snapshot, sidecars, proxy)) };
+    return { type, ...sidecars, own: Keyed.of(sidecarOwn(snapshot, sidecars, proxy, endpoints)) };
   }
   const group = Keyed.of<GatewayGroup>({ namespace, labels, podPorts, ...own });
   const gateways = remembered(shared.gateways, group, (each) => gatewayShared(snapshot, each));
   const { clusters, routes } = gateways;
   return { type, clusters, routes, own: Keyed.of(gatewayOwn(snapshot, gateways, proxy)) };
+}
+
+/** Whether a proxy's view is another with other endpoints. */
+export function followsEndpoints({ withoutCertificate }: Proxy, view: ProxyView): boolean {
+  return (
+    withoutCertificate === true || (view.type === "sidecar" && view.own.value.captured?.outbound.pods !== undefined)
+  );
 }
 
 /** `build` sees the group and no more of the proxy: what else it looked at would be missing in the key. */

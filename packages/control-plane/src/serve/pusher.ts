@@ -17,7 +17,7 @@ import { byName, type ResourceMap } from "../translate/translate.ts";
 import { anyAddresses } from "../scope/captured-sidecar.ts";
 import { parseNode, type PodPort, type Proxy } from "../scope/proxy.ts";
 import type { ProxyView } from "../scope/proxy-view.ts";
-import { scope } from "../scope/scope.ts";
+import { followsEndpoints, scope } from "../scope/scope.ts";
 import { Convergence } from "./convergence.ts";
 import type { ControlPlaneMetrics } from "./metrics.ts";
 import { EmptyEndpoints } from "./empty-endpoints.ts";
@@ -309,7 +309,7 @@ export class Pusher implements AdsServerHandlers {
     }
     const before = entry.view;
     const proxy = this.#withPod(entry);
-    if (what === "routing" || before === undefined || proxy !== entry.proxy || proxy.withoutCertificate === true) {
+    if (what === "routing" || before === undefined || proxy !== entry.proxy || followsEndpoints(proxy, before)) {
       entry.proxy = proxy;
       entry.view = scope(mesh.snapshot, proxy, mesh.endpoints);
     }

@@ -205,15 +205,24 @@ export async function openStream(
     readonly type?: ResourceTypeName;
     readonly names?: ReadonlySet<string>;
     readonly labels?: Readonly<Record<string, string>>;
+    readonly interceptionMode?: "NONE" | "REDIRECT";
   },
 ): Promise<TestStream> {
-  const { identity, nodeId = webNode, service = "ads", type = "CDS", names, labels = {} } = options;
+  const {
+    identity,
+    nodeId = webNode,
+    service = "ads",
+    type = "CDS",
+    names,
+    labels = {},
+    interceptionMode = "NONE",
+  } = options;
   const rootsPem = options.rootsPem ?? (await world.rootsPem());
   const responses: AdsResponse[] = [];
   const failures: string[] = [];
   const client = connectAds({
     target: world.target,
-    node: create(NodeSchema, { id: nodeId, metadata: { INTERCEPTION_MODE: "NONE", LABELS: { ...labels } } }),
+    node: create(NodeSchema, { id: nodeId, metadata: { INTERCEPTION_MODE: interceptionMode, LABELS: { ...labels } } }),
     service,
     tls: () => ({ rootsPem, serverName, ...(identity === undefined ? {} : { identity }) }),
     handlers: {

@@ -37,11 +37,13 @@ import { plainHttpAlpn } from "./tls-context.ts";
 export type CapturedOwn = SidecarOwn & { readonly captured: CapturedSidecar };
 
 export function translateCapturedListeners(own: CapturedOwn): readonly Listener[] {
-  const { outbound } = own.captured;
+  const { outbound, podConnections = [] } = own.captured;
+  const ofServices = new Set(outbound.connections.map(({ address, port }) => listenerName(address, port)));
+  const ofPods = podConnections.filter(({ address, port }) => !ofServices.has(listenerName(address, port)));
   return [
     virtualOutbound(own),
     ...sharedPorts(outbound).map((port) => sharedListener(own, port)),
-    ...outbound.connections
+    ...[...outbound.connections, ...ofPods]
       .filter(({ address }) => isOfFamilies(own.captured.anyAddresses, address))
       .map((each) => connectionListener(own, each)),
     virtualInbound(own),
@@ -171,7 +173,7 @@ function rangeConnections(own: CapturedOwn, { range, serverNames, destinations }
   });
 }
 
-/** Connections to one address of a Service whose port is not named HTTP. */
+/** Connections to one address of a Service, or of a pod, whose port is not named HTTP. */
 function connectionListener(own: CapturedOwn, captured: CapturedConnections): Listener {
   const { address, port, routeName, byServerName = [], destinations } = captured;
   const name = listenerName(address, port);

@@ -31,6 +31,7 @@ import { translateGatewayListeners } from "./translate-gateway-listeners.ts";
 import { translateInboundListener, translateOutboundListener } from "./translate-listeners.ts";
 import { providerCluster } from "./provider-services.ts";
 import { tokenClusters } from "./token-clusters.ts";
+import { translatePodClusters } from "./pod-clusters.ts";
 import { translateSniCluster } from "./sni-clusters.ts";
 import { translateCapturedListeners } from "./captured-listeners.ts";
 import { translateCapturedRoutes, translateSidecarRoutes } from "./translate-sidecar-routes.ts";
@@ -60,6 +61,7 @@ export function translateClusters(section: ClustersSection, clusterId: string): 
   const clusters = [
     ...outbound.map((cluster) => translateOutboundCluster(cluster, context)),
     ...detected.map((cluster) => translateConnectionCluster(cluster, context)),
+    ...(isCaptured ? translatePodClusters(outbound, context) : []),
     ...fixed,
   ];
   if (type === "router") {

@@ -53,6 +53,9 @@ export const machineRoots = "/etc/ssl/certs/ca-certificates.crt";
 /** Metadata of endpoints by which a proxy picks the socket (Istio: model.TLSModeLabelShortname). */
 export const tlsModeKey = "tlsMode";
 
+/** Of the socket for endpoints that take mutual TLS (Istio's name). */
+export const mutualTlsMatch = "tlsMode-istio";
+
 export function upstreamTls(cluster: SpokenCluster, context: ClusterContext, tls: ClientTls | undefined): UpstreamTls {
   if (tls === undefined) return autoMutualTls(cluster, context);
   switch (tls.mode) {
@@ -76,7 +79,7 @@ function autoMutualTls(cluster: SpokenCluster, context: ClusterContext): Upstrea
   ) => create(Cluster_TransportSocketMatchSchema, { name, match: fields ?? {}, transportSocket });
   return {
     transportSocketMatches: [
-      match("tlsMode-istio", { [tlsModeKey]: "istio" }, meshSocket(cluster, context.trustDomain, context, {})),
+      match(mutualTlsMatch, { [tlsModeKey]: "istio" }, meshSocket(cluster, context.trustDomain, context, {})),
       match("tlsMode-disabled", {}, rawSocket()),
     ],
   };
