@@ -15,13 +15,14 @@ type Path = readonly (string | number)[];
 interface Picture {
   readonly snapshot: MeshSnapshot;
   readonly endpoints: readonly (readonly [string, readonly MeshEndpoint[]])[];
+  readonly notReady: readonly (readonly [string, readonly MeshEndpoint[]])[];
   readonly encryptedOnly: readonly string[];
   readonly proxies: readonly Proxy[];
 }
 
 function pictureOf({ snapshot, endpoints, proxies }: GoldenInput): Picture {
-  const { byServicePort, encryptedOnly } = endpoints;
-  return { snapshot, endpoints: [...byServicePort], encryptedOnly, proxies };
+  const { byServicePort, notReady, encryptedOnly } = endpoints;
+  return { snapshot, endpoints: [...byServicePort], notReady: [...notReady], encryptedOnly, proxies };
 }
 
 const pictures = (await Promise.all((await goldenCaseNames()).map((name) => readGoldenInput(name)))).map(pictureOf);
@@ -52,8 +53,8 @@ function changed<T>(root: T, [key, ...below]: Path): T {
 }
 
 /** What each proxy is sent, as bytes; the reason where the stages refuse what no store would hold. */
-function sent({ snapshot, endpoints, encryptedOnly, proxies }: Picture, cache: TranslationCache): readonly unknown[] {
-  const all: EndpointSnapshot = { byServicePort: new Map(endpoints), encryptedOnly };
+function sent({ snapshot, endpoints, notReady, encryptedOnly, proxies }: Picture, cache: TranslationCache): readonly unknown[] {
+  const all: EndpointSnapshot = { byServicePort: new Map(endpoints), notReady: new Map(notReady), encryptedOnly };
   return proxies.map((proxy) => {
     try {
       const resources = cache.resources(scope(snapshot, proxy, all), all);

@@ -34,7 +34,7 @@ export function podConnections(
   all: readonly CapturedPods[],
   clusters: SidecarClusters,
   proxy: Proxy,
-  { byServicePort }: EndpointSnapshot,
+  { byServicePort, notReady }: EndpointSnapshot,
 ): readonly CapturedConnections[] {
   const own = new Set([proxy.address, ...(proxy.instanceIps ?? [])]);
   const ofCluster = clusters.services.filter(({ entry }) => entry === undefined);
@@ -47,11 +47,13 @@ export function podConnections(
       proxy.withoutCertificate === true &&
       endpoint.refusesPlainText === true &&
       reachWithoutCertificate(service, port, undefined) === "plain-text";
-    const added = (byServicePort.get(servicePortKey(service, pods.port)) ?? [])
+    const key = servicePortKey(service, pods.port);
+    // A listener that goes ends its connections: it stays while the pod is there, ready or not.
+    const added = [...(byServicePort.get(key) ?? []), ...(notReady.get(key) ?? [])]
       .filter((endpoint) => isIP(endpoint.address) !== 0 && !own.has(endpoint.address) && isFree(endpoint.port))
       .filter(({ address, port: number }) => !found.has(withPort(address, number)));
     if (found.size + added.length > maxPodListeners) continue;
-    for (const endpoint of added)
+    for (const endpoint of added.sort((a, b) => (a.address < b.address ? -1 : 1)))
       found.set(withPort(endpoint.address, endpoint.port), connectionsOf(pods, endpoint, isRefused(endpoint)));
   }
   return [...found.values()];

@@ -15,14 +15,14 @@ async function apply({ running }: ProvenWorld, document: object): Promise<void> 
   await running.store.apply(resource);
 }
 
-function podsAt(addresses: readonly string[]): object {
+function podsAt(addresses: readonly string[], ready = true): object {
   return {
     apiVersion: "discovery.k8s.io/v1",
     kind: "EndpointSlice",
     metadata: { name, namespace: "shop", labels: { "kubernetes.io/service-name": name } },
     addressType: "IPv4",
     ports: [{ name: "tcp-sql", port: 5432 }],
-    endpoints: addresses.map((address) => ({ addresses: [address] })),
+    endpoints: addresses.map((address) => ({ addresses: [address], conditions: { ready } })),
   };
 }
 
@@ -51,4 +51,8 @@ test("pods that come and go", async (context) => {
     await waitFor(isThere, { what: `listeners of ${addresses.join()}` });
   }
   assert.equal(other.responses.length, before);
+
+  // What a pod's readiness changes are its names and the Service's endpoints.
+  await apply(world, podsAt(["10.1.1.4"], false));
+  await waitFor(() => databaseListeners(captured.responses).join() === "10.1.1.4_5432", { what: "a listener" });
 });

@@ -34,6 +34,7 @@ export function buildEndpoints(store: ResourceReader, snapshot: SnapshotPart): E
   const addressed = addressedWorkloads(store);
   const chosenPods = choiceOf(policed.values());
   const byServicePort = new Map<string, readonly MeshEndpoint[]>();
+  const notReady = new Map<string, readonly MeshEndpoint[]>();
   const encryptedOnly: string[] = [];
   for (const service of snapshot.services) {
     // What is looked up is a matter of the proxies, and of clients where nothing is.
@@ -52,10 +53,12 @@ export function buildEndpoints(store: ResourceReader, snapshot: SnapshotPart): E
       ];
       const key = servicePortKey(service, port.number);
       byServicePort.set(key, sorted(all.filter(({ isReady }) => isReady).map(({ endpoint }) => endpoint)));
+      const waiting = all.filter(({ isReady }) => !isReady).map(({ endpoint }) => endpoint);
+      if (waiting.length > 0 && service.addresses.length === 0) notReady.set(key, sorted(waiting));
       if (all.length > 0 && all.every(({ endpoint }) => endpoint.refusesPlainText === true)) encryptedOnly.push(key);
     }
   }
-  return { byServicePort, encryptedOnly };
+  return { byServicePort, notReady, encryptedOnly };
 }
 
 function endpointsOfPort(
