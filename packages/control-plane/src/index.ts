@@ -2,4 +2,3 @@
 export { type ControlPlaneOptions, type RunningControlPlane, runControlPlane } from "./run-control-plane.ts";
 export { StateFolder } from "./state/state-folder.ts";
 export { type RunningManifestControlPlane, runManifestControlPlane } from "./run-manifest-control-plane.ts";
-export { type ClusterRange, parseClusterRange } from "./stores/cluster-addresses.ts";

@@ -5,7 +5,6 @@ import { analyze, type Store } from "@tulle/config";
 import { Logging } from "@tulle/telemetry";
 import { type ControlPlaneOptions, type RunningControlPlane, runControlPlane } from "./run-control-plane.ts";
 import { StateFolder } from "./state/state-folder.ts";
-import type { ClusterRange } from "./stores/cluster-addresses.ts";
 import { LayeredStore } from "./stores/layered-store.ts";
 
 export interface ManifestControlPlaneOptions extends Omit<ControlPlaneOptions, "store" | "state"> {
@@ -17,8 +16,8 @@ export interface ManifestControlPlaneOptions extends Omit<ControlPlaneOptions, "
   readonly fresh?: boolean;
   /** Whoever runs the pods; see `LayeredStoreOptions.runtimeOwner`. */
   readonly runtimeOwner?: string;
-  /** Services that name no address get one of these; none get one when missing. */
-  readonly clusterRange?: ClusterRange;
+  /** Services that name no address get one of these, a range of each family at the most; none get one when missing. */
+  readonly clusterRanges?: readonly string[];
   /** How pods reach each other; it decides on what the analysis looks at. */
   readonly networkMode?: "loopback" | "namespaces";
 }
@@ -31,7 +30,7 @@ export interface RunningManifestControlPlane extends RunningControlPlane {
 export async function runManifestControlPlane(
   options: ManifestControlPlaneOptions,
 ): Promise<RunningManifestControlPlane> {
-  const { directory, stateDirectory, fresh = false, runtimeOwner = "", clusterRange } = options;
+  const { directory, stateDirectory, fresh = false, runtimeOwner = "", clusterRanges } = options;
   const { networkMode = "loopback" } = options;
   const { clock = systemClock, logging = new Logging() } = options;
   const log = logging.logger("control-plane");
@@ -43,7 +42,7 @@ export async function runManifestControlPlane(
     stateDirectory,
     fresh,
     runtimeOwner,
-    clusterRange,
+    clusterRanges,
     analyze: (resources, { drafts }) => analyze(resources, { drafts, networkMode, hasAuthority }),
     clock,
     log,

@@ -37,16 +37,14 @@ const endpointSlices = [
   ...slices("peers", { two: ready, three: ready }),
   ...dns.endpointSlices,
 ];
-const allocated = services.update({
-  services: [
-    dns.service,
-    service("catalog", { clusterIPs: ["10.96.0.77", "fd96::77"] }),
-    service("peers", { clusterIP: "None" }),
-  ],
-  endpointSlices,
-});
+const all = [
+  dns.service,
+  service("catalog", { clusterIPs: ["10.96.0.77", "fd96::77"] }),
+  service("peers", { clusterIP: "None" }),
+];
+services.update({ services: all, endpointSlices });
 await services.settled();
-const entries = serviceNames({ services: allocated, endpointSlices, serviceDomain: "svc.cluster.local" });
+const entries = serviceNames({ services: all, endpointSlices, serviceDomain: "svc.cluster.local" });
 
 // Sockets of this process are made in the fabric, as the supervisor's are; the machine's server is elsewhere.
 const modules = ["cluster-dns.ts", "../testing/name-servers.ts"].map((name) => new URL(name, import.meta.url).href);

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { clusterDnsObjects } from "./cluster-dns-objects.ts";
 import type { ClusterService } from "./cluster-objects.ts";
-import { ServiceAllocator } from "./service-allocator.ts";
+import { parseClusterRanges, ServiceAllocator } from "./service-allocator.ts";
 
 const dual = ["10.96.0.0/16", "fd96::/108"];
 
@@ -63,6 +63,12 @@ const rows: readonly Row[] = [
     name: "one address given, the other one found",
     spec: { clusterIP: "10.96.0.10", ipFamilyPolicy: "PreferDualStack" },
     addresses: [/^10\.96\.0\.10$/, /^fd96/],
+  },
+  { name: "an address alone says the family", spec: { clusterIP: "fd96::7" }, addresses: [/^fd96::7$/] },
+  {
+    name: "two addresses say both, and their order",
+    spec: { clusterIPs: ["fd96::7", "10.96.0.7"] },
+    addresses: [/^fd96::7$/, /^10\.96\.0\.7$/],
   },
   {
     name: "an address of elsewhere",
@@ -189,3 +195,49 @@ test("a port by TCP and one by UDP may have the same number, one outside of the 
     ["80 is no node port: they go from 30000 to 32767"],
   );
 });
+
+test("an address that somebody gives up is free, one that is only no longer asked for stays", () => {
+  const allocator = new ServiceAllocator({ clusterRanges: dual });
+  const at = (clusterIP?: string): readonly ClusterService[] => [
+    service("catalog", clusterIP === undefined ? {} : { clusterIP }),
+  ];
+  const own = (services: readonly ClusterService[]) => addressesOf(allocator.allocate(services).services);
+  assert.deepEqual(own(at("10.96.0.9")), ["10.96.0.9"]);
+  assert.deepEqual(own(at()), ["10.96.0.9"]);
+  assert.deepEqual(own(at("10.96.0.10")), ["10.96.0.10"]);
+  assert.deepEqual(own([...at(), service("orders", { clusterIP: "10.96.0.9" })]), ["10.96.0.10", "10.96.0.9"]);
+});
+
+for (const { name, spec, families, policy } of [
+  { name: "nothing", spec: {}, families: ["IPv4"], policy: "SingleStack" },
+  { name: "a headless one", spec: { clusterIP: "None" }, families: ["IPv4"], policy: "SingleStack" },
+  { name: "both", spec: { ipFamilies: ["IPv6", "IPv4"] }, families: ["IPv6", "IPv4"], policy: "RequireDualStack" },
+  {
+    name: "both of a headless one",
+    spec: { clusterIP: "None", ipFamilyPolicy: "PreferDualStack" },
+    families: ["IPv4", "IPv6"],
+    policy: "PreferDualStack",
+  },
+]) {
+  test(`a Service says its families, of ${name} asked for`, () => {
+    const [found] = new ServiceAllocator({ clusterRanges: dual }).allocate([service("catalog", spec)]).services;
+    assert.deepEqual([found!.spec.ipFamilies, found!.spec.ipFamilyPolicy], [families, policy]);
+  });
+}
+
+for (const { text, isGood } of [
+  { text: "10.96.0.0/16", isGood: true },
+  { text: "fd96::/108", isGood: true },
+  { text: "fd96::/112,10.96.0.0/12", isGood: true },
+  { text: "10.96.0.0/16,10.97.0.0/16", isGood: false },
+  { text: "10.96.0.0/11", isGood: false },
+  { text: "10.96.0.0/29", isGood: false },
+  { text: "fd96::/64", isGood: false },
+  { text: "10.96.0.0", isGood: false },
+  { text: "300.0.0.0/16", isGood: false },
+  { text: "10.96.0.0/16,", isGood: false },
+  { text: "", isGood: false },
+]) {
+  test(`${JSON.stringify(text)} as ranges of Services`, () =>
+    assert.deepEqual(parseClusterRanges(text), isGood ? text.split(",") : undefined));
+}

@@ -31,8 +31,20 @@ const defaultNodePorts = [30_000, 32_767] as const;
 const keptAddresses = { share: 16, most: 256 } as const;
 const keptNodePorts = { share: 32, most: 128 } as const;
 const fewestKept = 16;
-/** Of a range of IPv6, as in Kubernetes. */
+/** Of a range, as in Kubernetes. */
 const mostHostBits = 20;
+const fewestHostBits = 4;
+
+/** As kube-apiserver's `--service-cluster-ip-range` takes them: one of each family at the most, none larger than it. */
+export function parseClusterRanges(text: string): readonly string[] | undefined {
+  const texts = text.split(",");
+  const ranges = texts.flatMap((each) => parseIpRange(each) ?? []);
+  const hostBits = ranges.map(({ address, prefixBits }) => address.length * 8 - prefixBits);
+  const families = new Set(ranges.map(({ family }) => family));
+  const isGood =
+    families.size === texts.length && hostBits.every((bits) => bits >= fewestHostBits && bits <= mostHostBits);
+  return isGood ? texts : undefined;
+}
 
 type Report = (path: string, message: string) => void;
 
@@ -66,10 +78,14 @@ export class ServiceAllocator {
     const written = new Map(wanted.map((service) => [service, this.#takeWritten(service, reportFor(service))]));
     const done = new Map<T, T>();
     for (const [service, taken] of written) {
-      const addresses = this.#addresses(service, taken.addresses, previous, reportFor(service));
-      const ports = this.#ports(service, taken.ports, previous, reportFor(service));
-      done.set(service, withPlaces(service, addresses, ports));
+      const report = reportFor(service);
+      const families = this.#familiesOf(service, report);
+      const addresses = this.#addresses(service, families.ranges, taken.addresses, previous, report);
+      const ports = this.#ports(service, taken.ports, previous, report);
+      done.set(service, withPlaces(service, families, addresses, ports));
     }
+    // What somebody had before, and has given up, is free from now on.
+    this.#owners = new Map([...done.values()].flatMap((service) => placesOf(service)));
     return { services: services.map((service) => done.get(service) ?? service), problems };
   }
 
@@ -115,6 +131,7 @@ export class ServiceAllocator {
 
   #addresses(
     service: ClusterService,
+    ranges: readonly AddressRange[],
     written: readonly string[],
     previous: ReadonlyMap<string, string>,
     report: Report,
@@ -122,11 +139,16 @@ export class ServiceAllocator {
     if (isHeadless(service)) return [];
     // Who asked for an address that it cannot have gets no other one.
     if (written.length === 0 && clusterAddresses(service).length > 0) return [];
+    const owner = serviceKey(service);
     const all = [...written];
-    for (const range of this.#familiesOf(service, report)) {
-      if (all.some((address) => range.holds(address))) continue;
-      const owner = serviceKey(service);
+    for (const range of ranges) {
       const key = `${owner} ${range.family}`;
+      const own = all.find((address) => range.holds(address));
+      if (own !== undefined) {
+        // It stays when it is no longer asked for.
+        this.#found.set(key, own);
+        continue;
+      }
       const address = this.#find(owner, previous.get(key), range.candidates(owner));
       if (address === undefined) report("spec.clusterIP", `no address of ${range.text} is free`);
       else {
@@ -151,8 +173,14 @@ export class ServiceAllocator {
     return undefined;
   }
 
-  #familiesOf({ spec }: ClusterService, report: Report): readonly AddressRange[] {
-    const { ipFamilies = [], ipFamilyPolicy = ipFamilies.length > 1 ? "RequireDualStack" : "SingleStack" } = spec;
+  /** Those that are asked for: by name, else by the addresses that are written. */
+  #familiesOf(service: ClusterService, report: Report): Families {
+    const { ipFamilies = familiesOfAddresses(service) } = service.spec;
+    const { ipFamilyPolicy: policy = ipFamilies.length > 1 ? "RequireDualStack" : "SingleStack" } = service.spec;
+    return { policy, ranges: this.#rangesOf(ipFamilies, policy, report) };
+  }
+
+  #rangesOf(ipFamilies: readonly string[], ipFamilyPolicy: string, report: Report): readonly AddressRange[] {
     const asked = ipFamilies.flatMap((name) => this.#ranges.find(({ family }) => name === `IPv${family}`) ?? []);
     if (asked.length < ipFamilies.length && ipFamilyPolicy !== "PreferDualStack") {
       report("spec.ipFamilies", `there is no range of Services for ${ipFamilies.join(" and ")}`);
@@ -175,8 +203,12 @@ export class ServiceAllocator {
     if (!isOnNodes(service)) return written;
     const owner = serviceKey(service);
     return service.spec.ports.map(({ nodePort = 0, port, protocol }, index) => {
-      if (nodePort !== 0) return written[index] ?? 0;
       const key = `${owner} ${protocol} ${port}`;
+      if (nodePort !== 0) {
+        const own = written[index] ?? 0;
+        if (own !== 0) this.#found.set(key, portKey(protocol, own));
+        return own;
+      }
       const found = this.#find(owner, previous.get(key), nodePortCandidates(key, protocol, this.#nodePorts));
       if (found === undefined) {
         report(`spec.ports[${index}].nodePort`, "no node port is free");
@@ -188,19 +220,33 @@ export class ServiceAllocator {
   }
 }
 
+interface Families {
+  readonly policy: string;
+  /** In the Service's order; none where it cannot have those that it asks for. */
+  readonly ranges: readonly AddressRange[];
+}
+
 interface TakenPlaces {
   readonly addresses: readonly string[];
   /** As many as the Service has; 0: none. */
   readonly ports: readonly number[];
 }
 
-function withPlaces<T extends ClusterService>(service: T, addresses: readonly string[], ports: readonly number[]): T {
-  if (isHeadless(service)) return service;
+function withPlaces<T extends ClusterService>(
+  service: T,
+  { ranges, policy }: Families,
+  addresses: readonly string[],
+  ports: readonly number[],
+): T {
+  const families =
+    ranges.length === 0 ? {} : { ipFamilies: ranges.map(({ family }) => `IPv${family}`), ipFamilyPolicy: policy };
+  if (isHeadless(service)) return { ...service, spec: { ...service.spec, ...families } };
   const { clusterIP: _one, clusterIPs: _all, ...spec } = service.spec;
   return {
     ...service,
     spec: {
       ...spec,
+      ...families,
       ...(addresses.length > 0 ? { clusterIP: addresses[0], clusterIPs: addresses } : {}),
       ports: service.spec.ports.map((port, index) => {
         const { nodePort: _written, ...rest } = port;
@@ -208,6 +254,19 @@ function withPlaces<T extends ClusterService>(service: T, addresses: readonly st
       }),
     },
   };
+}
+
+/** Of a Service that has its own: what, and whose it is. */
+function placesOf(service: ClusterService): readonly (readonly [place: string, owner: string])[] {
+  const owner = serviceKey(service);
+  const ports = service.spec.ports.flatMap(({ nodePort = 0, protocol }) =>
+    nodePort === 0 || !isOnNodes(service) ? [] : [portKey(protocol, nodePort)],
+  );
+  return [...clusterAddresses(service), ...ports].map((place) => [place, owner]);
+}
+
+function familiesOfAddresses(service: ClusterService): readonly string[] {
+  return clusterAddresses(service).map((address) => (address.includes(":") ? "IPv6" : "IPv4"));
 }
 
 function portKey(protocol: string | undefined, port: number): string {

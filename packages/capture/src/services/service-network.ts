@@ -5,32 +5,28 @@ import { CaptureFailure, type CaptureOptions } from "../rules/network-tools.ts";
 import { applyServiceRules, removeServiceRules } from "./apply-service-rules.ts";
 import type { ClusterEndpointSlice, ClusterService, ServiceNode, ServiceProblem } from "./cluster-objects.ts";
 import type { RuleTable } from "./rule-table.ts";
-import { ServiceAllocator } from "./service-allocator.ts";
 import { servicePorts, type ServicePort } from "./service-ports.ts";
 import { serviceRules } from "./service-rules.ts";
 import { dropFlows, staleFlows } from "./stale-flows.ts";
 
-export interface ServiceNetworkOptions<T extends ClusterService = ClusterService> {
+export interface ServiceNetworkOptions {
   readonly nodes: readonly (ServiceNode & {
     /** Words before each command that run it in the node's network. */
     readonly prefix?: readonly string[];
   })[];
   /** From where Services have their addresses, one range of each family at the most. */
   readonly clusterRanges: readonly string[];
-  /** Both ends are in it. Default 30000 to 32767. */
-  readonly nodePorts?: readonly [number, number];
   /** What `externalIPs` may name; default nothing. */
   readonly externalRanges?: readonly string[];
-  /** Services with their addresses, before the nodes have the rules for them. */
-  readonly onServices?: (services: readonly T[]) => void;
   /** What of the Services cannot be: all of it, each time that it is something else. */
   readonly onProblems?: (problems: readonly ServiceProblem[]) => void;
   /** Why a node does not have its rules: once, until it has had them again. What is said is whole sentences. */
   readonly onFailure: (node: string, message: string) => void;
 }
 
-export interface ServiceSnapshot<T extends ClusterService = ClusterService> {
-  readonly services: readonly T[];
+export interface ServiceSnapshot {
+  /** With their addresses. */
+  readonly services: readonly ClusterService[];
   readonly endpointSlices: readonly ClusterEndpointSlice[];
 }
 
@@ -39,31 +35,24 @@ const longestRetryDelayMs = 5000;
 /** Thousands of Services whose clients stay with their pods take seconds, all at once. */
 const toolTimeoutMs = 60_000;
 
-export class ServiceNetwork<T extends ClusterService = ClusterService> {
-  readonly #options: ServiceNetworkOptions<T>;
-  readonly #allocator: ServiceAllocator;
+export class ServiceNetwork {
+  readonly #options: ServiceNetworkOptions;
   readonly #writers: readonly NodeWriter[];
   #told = "[]";
 
-  /** @throws for a range of addresses that is none */
-  constructor(options: ServiceNetworkOptions<T>) {
+  constructor(options: ServiceNetworkOptions) {
     this.#options = options;
-    this.#allocator = new ServiceAllocator(options);
     this.#writers = options.nodes.map((node) => new NodeWriter(node, options));
   }
 
-  /** Returns at once; the Services with their addresses. */
-  update({ services, endpointSlices }: ServiceSnapshot<T>): readonly T[] {
-    const { externalRanges = [], onServices, onProblems } = this.#options;
-    const allocation = this.#allocator.allocate(services);
-    onServices?.(allocation.services);
-    const { ports, problems } = servicePorts({ services: allocation.services, endpointSlices, externalRanges });
-    const all = [...allocation.problems, ...problems];
-    const text = JSON.stringify(all);
-    if (text !== this.#told) onProblems?.(all);
+  /** Returns at once. */
+  update({ services, endpointSlices }: ServiceSnapshot): void {
+    const { externalRanges = [], onProblems } = this.#options;
+    const { ports, problems } = servicePorts({ services, endpointSlices, externalRanges });
+    const text = JSON.stringify(problems);
+    if (text !== this.#told) onProblems?.(problems);
     this.#told = text;
     for (const writer of this.#writers) writer.want(ports);
-    return allocation.services;
   }
 
   /** When all nodes have what was wanted last, or have been told that they cannot. */

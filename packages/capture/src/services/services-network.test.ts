@@ -15,6 +15,7 @@ import {
 } from "../testing/node-network.ts";
 import { clusterRanges, service, serviceNodes, slices, type PodConditions } from "../testing/services.ts";
 import { clusterAddresses, type ClusterService } from "./cluster-objects.ts";
+import { ServiceAllocator } from "./service-allocator.ts";
 import { ServiceNetwork } from "./service-network.ts";
 import { maxClients } from "./service-rules.ts";
 
@@ -28,6 +29,7 @@ const services = new ServiceNetwork({
 });
 after(() => services.close());
 
+const allocator = new ServiceAllocator({ clusterRanges });
 const { client, pods, nodes } = network;
 const ready: PodConditions = { ready: true, serving: true, terminating: false };
 const ending: PodConditions = { ready: false, serving: true, terminating: true };
@@ -43,10 +45,9 @@ async function have(
   spec: Partial<ClusterService["spec"]>,
   behind: Partial<Record<PodName, PodConditions>>,
 ): Promise<Reached> {
-  const [allocated] = services.update({
-    services: [service("catalog", spec)],
-    endpointSlices: slices("catalog", behind),
-  });
+  const allocation = allocator.allocate([service("catalog", spec)]);
+  const [allocated] = allocation.services;
+  services.update({ services: allocation.services, endpointSlices: slices("catalog", behind) });
   await services.settled();
   assert.deepEqual(failures, []);
   const [ipv4 = "", ipv6 = ""] = clusterAddresses(allocated!);

@@ -2,7 +2,8 @@
 // elsewhere.
 import path from "node:path";
 import { InvalidArgumentError, Option, type Command } from "commander";
-import { type ClusterRange, parseClusterRange, runManifestControlPlane } from "@tulle/control-plane";
+import { parseClusterRanges } from "@tulle/capture/services";
+import { runManifestControlPlane } from "@tulle/control-plane";
 import { isLogLevel, Logging, logLevels, type LogLevel } from "@tulle/telemetry";
 import { holderText } from "@tulle/local/port-holder";
 import { CommandFailure } from "../command/command-failure.ts";
@@ -33,7 +34,7 @@ interface Options {
   readonly fresh?: boolean;
   readonly clusterId: string;
   readonly owner?: string;
-  readonly serviceClusterIpRange?: ClusterRange;
+  readonly serviceClusterIpRange?: readonly string[];
   readonly networkMode?: "loopback" | "namespaces";
   readonly logLevel: LogLevel;
 }
@@ -78,9 +79,9 @@ export function register(command: Command, context: CommandContext): void {
     )
     .addOption(
       new Option(
-        "--service-cluster-ip-range <range>",
-        "IPv4 range, such as 10.96.0.0/16, of which Services that name no address get one (default: they get none)",
-      ).argParser(clusterRange),
+        "--service-cluster-ip-range <ranges>",
+        "range of each family, such as 10.96.0.0/16,fd00:10:96::/112, of which Services that name no address get one (default: they get none)",
+      ).argParser(clusterRanges),
     )
     .addOption(
       new Option("--network-mode <mode>", "how pods reach each other, which decides on some findings")
@@ -112,7 +113,7 @@ export function register(command: Command, context: CommandContext): void {
       fresh: options.fresh ?? false,
       clusterId: options.clusterId,
       runtimeOwner: options.owner ?? "",
-      ...(options.serviceClusterIpRange === undefined ? {} : { clusterRange: options.serviceClusterIpRange }),
+      ...(options.serviceClusterIpRange === undefined ? {} : { clusterRanges: options.serviceClusterIpRange }),
       networkMode: options.networkMode ?? "loopback",
       version: tulleVersion(),
       environment: context.env,
@@ -138,10 +139,14 @@ async function startFailure(error: NodeJS.ErrnoException): Promise<CommandFailur
   return new CommandFailure(`the control plane cannot start: ${error.message}`, { cause: error });
 }
 
-function clusterRange(text: string): ClusterRange {
-  const range = parseClusterRange(text);
-  if (range === undefined) throw new InvalidArgumentError("It must be an IPv4 range of 12 to 24 bits: 10.96.0.0/16.");
-  return range;
+function clusterRanges(text: string): readonly string[] {
+  const ranges = parseClusterRanges(text);
+  if (ranges === undefined) {
+    throw new InvalidArgumentError(
+      "It must be one range, or one of each family, of 16 to 1,048,576 addresses: 10.96.0.0/16,fd00:10:96::/112.",
+    );
+  }
+  return ranges;
 }
 
 function logLevel(text: string): LogLevel {

@@ -70,6 +70,7 @@ export const findingCodes = {
   TUL0014: { name: "OverlappingRollouts", severity: "error" },
   TUL0015: { name: "RolloutCannotGoOn", severity: "error" },
   TUL0016: { name: "HostTaken", severity: "warning" },
+  TUL0017: { name: "AddressNotGiven", severity: "error" },
 } as const satisfies Record<string, { readonly name: string; readonly severity: Severity }>;
 
 /** Pages that say more of a code than one finding can. */

@@ -22,8 +22,11 @@ export interface MemoryStoreOptions {
   /** Analysis that `findings` runs over all resources; none when missing. */
   readonly analyze?: (resources: readonly MeshResource[], options: Drafts) => readonly Finding[];
   readonly historyChanges?: number;
-  /** What the store adds to a resource, as an API server does to one that does not say everything. */
-  readonly complete?: (resource: MeshResource, previous: MeshResource | undefined) => MeshResource;
+  /**
+   * What the store adds to resources that come together, as an API server does to those that do not say everything: as
+   * many, in their order.
+   */
+  readonly complete?: (resources: readonly MeshResource[]) => readonly MeshResource[];
   /**
    * The version before the first change. The default is the time in microseconds, so that a version from before a
    * restart is older than everything here, and its holder is told to list anew instead of missing changes.
@@ -52,7 +55,7 @@ export class MemoryStore implements Store {
   constructor(options: MemoryStoreOptions = {}) {
     this.#analyze = options.analyze ?? (() => []);
     this.#historyChanges = options.historyChanges ?? defaultHistoryChanges;
-    this.#complete = options.complete ?? ((resource) => resource);
+    this.#complete = options.complete ?? ((resources) => resources);
     this.#resourceVersion = options.initialResourceVersion ?? Date.now() * 1000;
     this.#historyStart = this.#resourceVersion;
   }
@@ -89,7 +92,8 @@ export class MemoryStore implements Store {
   }
 
   async apply(resource: MeshResource, { by }: ApplyOptions = {}): Promise<ApplyResult> {
-    const { outcome, resource: stored } = this.#put(resource, by);
+    const [complete] = this.#complete([resource]);
+    const { outcome, resource: stored } = this.#put(resource, complete!, by);
     await this.#delivery;
     // What machines write, and often, does not analyze the mesh.
     const isOfUser = kindDefinitions[resource.kind].writtenBy === "user";
@@ -102,7 +106,8 @@ export class MemoryStore implements Store {
     resources: readonly MeshResource[],
     { by }: ApplyOptions = {},
   ): Promise<readonly Pick<ApplyResult, "outcome" | "resource">[]> {
-    const results = resources.map((resource) => this.#put(resource, by));
+    const complete = this.#complete(resources);
+    const results = resources.map((resource, index) => this.#put(resource, complete[index]!, by));
     await this.#delivery;
     return results;
   }
@@ -142,10 +147,9 @@ export class MemoryStore implements Store {
     return this.findings().filter((finding) => finding.resource !== undefined && keyText(finding.resource) === text);
   }
 
-  #put(given: MeshResource, by: string | undefined): Pick<ApplyResult, "outcome" | "resource"> {
+  #put(given: MeshResource, resource: MeshResource, by: string | undefined): Pick<ApplyResult, "outcome" | "resource"> {
     const text = keyText(keyOf(given));
     const previous = this.#resources.get(text);
-    const resource = this.#complete(given, previous);
     if (previous !== undefined && sameContent(previous, resource)) {
       // The text may have moved in its file all the same.
       const places = placesOf(given);

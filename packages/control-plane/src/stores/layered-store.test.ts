@@ -10,7 +10,6 @@ import { analyze, type MeshResource, parseResource, placeOf, StoreRefusal } from
 import { type LogEntry, Logging } from "@tulle/telemetry";
 import { waitFor } from "../../../../tests/tools/processes.ts";
 import { mountTinyDisk } from "../../../../tests/tools/tiny-disk.ts";
-import { parseClusterRange } from "./cluster-addresses.ts";
 import { LayeredStore, type LayeredStoreOptions } from "./layered-store.ts";
 
 interface World extends AsyncDisposable {
@@ -331,7 +330,7 @@ test("no Service is given the address or the node port that another one has", as
   const ports = "ports: [{ port: 80, nodePort: 30080 }]";
   const head = "apiVersion: v1\nkind: Service\nmetadata: { name: catalog, namespace: shop }";
   await world.write("catalog.yaml", `${head}\nspec: { type: NodePort, ${ports} }\n`);
-  const store = await world.open({ clusterRange: parseClusterRange("10.96.0.0/16")! });
+  const store = await world.open({ clusterRanges: ["10.96.0.0/16"] });
   const { clusterIP } = store.get("Service", "shop", "catalog")!.spec;
   assert.ok(clusterIP);
   const service = (name: string, namespace: string, spec: object): MeshResource => {
@@ -349,7 +348,7 @@ test("no Service is given the address or the node port that another one has", as
   await assert.rejects(store.apply(service("thief", "aaa", asked)), refusal);
   const onNodes = { type: "NodePort", ports: [{ port: 90, nodePort: 30_080 }] };
   await assert.rejects(store.apply(service("thief", "aaa", onNodes)), {
-    message: "the node port 30080 is the Service shop/catalog's already",
+    message: "the node port 30080/TCP is the Service shop/catalog's already",
   });
   assert.equal(store.get("Service", "aaa", "thief"), undefined);
   // Itself, as it was read from here.

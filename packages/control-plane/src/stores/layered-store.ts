@@ -15,7 +15,6 @@ import {
   keyOf,
   keyText,
   MemoryStore,
-  type MemoryStoreOptions,
   type MeshResource,
   placeOf,
   type ResourceKey,
@@ -28,9 +27,9 @@ import {
   type Unwatch,
 } from "@tulle/config";
 import { type Logger, Trouble } from "@tulle/telemetry";
-import { type ClusterRange, takenAlready, withClusterAddresses } from "./cluster-addresses.ts";
 import { type ManifestContent, ManifestFolder } from "./manifest-folder.ts";
 import { Overlay } from "./overlay.ts";
+import { storeWithPlaces, takenAlready } from "./service-places.ts";
 
 /** Who changes what lies in the folder: no file says whose editor it was. */
 const byFile = { by: "an edit of the file" } as const;
@@ -43,8 +42,8 @@ export interface LayeredStoreOptions {
   readonly fresh: boolean;
   /** Who runs the pods; empty when nobody says. Those of another owner are forgotten: their processes are gone. */
   readonly runtimeOwner: string;
-  /** Services that name no address get one of these. */
-  readonly clusterRange?: ClusterRange | undefined;
+  /** Services that name no address get one of these, one range of each family at the most; empty: they get none. */
+  readonly clusterRanges?: readonly string[] | undefined;
   readonly analyze: (resources: readonly MeshResource[], options: Pick<Loaded, "drafts">) => readonly Finding[];
   readonly clock: Clock;
   readonly log: Logger;
@@ -60,19 +59,16 @@ export class LayeredStore implements Store {
   readonly #diskTrouble: Trouble;
   /** Pods have somebody who runs them, and who ends what is deleted. */
   readonly #hasRuntime: boolean;
-  readonly #hasClusterAddresses: boolean;
+  /** Services have addresses that are given here. */
+  readonly #hasPlaces: boolean;
   #overlayFindings: readonly Finding[] = [];
 
   private constructor(options: LayeredStoreOptions) {
     this.#diskTrouble = new Trouble(options.log);
     this.#hasRuntime = options.runtimeOwner !== "";
-    const { analyze, clusterRange } = options;
-    this.#hasClusterAddresses = clusterRange !== undefined;
-    const complete: MemoryStoreOptions["complete"] = (resource, previous) =>
-      clusterRange === undefined
-        ? resource
-        : withClusterAddresses(resource, previous, this.#merged.list("Service"), clusterRange);
-    this.#merged = new MemoryStore({ analyze, complete });
+    const { analyze, clusterRanges = [] } = options;
+    this.#hasPlaces = clusterRanges.length > 0;
+    this.#merged = clusterRanges.length === 0 ? new MemoryStore({ analyze }) : storeWithPlaces(clusterRanges, analyze);
     this.#overlay = new Overlay(path.join(options.stateDirectory, "applied"));
     this.#runtime = new Overlay(path.join(options.stateDirectory, "runtime"));
     const { folder, clock, log } = options;
@@ -132,7 +128,7 @@ export class LayeredStore implements Store {
    */
   async apply(given: MeshResource, options: ApplyOptions = {}): Promise<ApplyResult> {
     const key = keyText(keyOf(given));
-    const taken = this.#hasClusterAddresses ? takenAlready(given, this.list("Service")) : undefined;
+    const taken = this.#hasPlaces ? takenAlready(given, this.list("Service")) : undefined;
     if (taken !== undefined) throw new StoreRefusal("conflict", taken);
     const resource = keepMark(given, this.#applied.get(key));
     const inFile = this.#files.get(key);

@@ -56,14 +56,11 @@ export class ClusterServices {
     return new ClusterServices(network, names);
   }
 
-  /** All that there are. */
+  /** All that there are, with the addresses that the store has given them. */
   update(services: readonly Service[], endpointSlices: readonly EndpointSlice[]): void {
     const all = { services: [...services, dns.service], endpointSlices: [...endpointSlices, ...dns.endpointSlices] };
-    const addressed = this.#network.update(all);
-    const { endpointSlices: slices } = all;
-    this.#names.setNames(
-      serviceNames({ services: addressed, endpointSlices: slices, serviceDomain: "svc.cluster.local" }),
-    );
+    this.#network.update(all);
+    this.#names.setNames(serviceNames({ ...all, serviceDomain: "svc.cluster.local" }));
   }
 
   async close(): Promise<void> {
