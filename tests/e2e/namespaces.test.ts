@@ -42,7 +42,22 @@ spec:
   type: NodePort
   selector: { app: catalog, version: v1 }
   ports: [{ name: http, port: 80, targetPort: http, nodePort: 30080 }]
+---
+apiVersion: v1
+kind: Service
+metadata: { name: catalog-both, namespace: shop }
+spec:
+  ipFamilyPolicy: PreferDualStack
+  selector: { app: catalog, version: v1 }
+  ports: [{ name: http, port: 80, targetPort: http }, { name: http-six, port: 81, targetPort: 3055 }]
 `;
+
+/** Listens at both families, as programs do that name no address; the first caller is the last one. */
+const dualStackServer = `
+  const server = require("node:http").createServer((request, response) => {
+    response.end("called from " + request.socket.remoteAddress, () => process.exit());
+  });
+  server.listen(3055, "::");`;
 
 const publishing = (port: number): string => `
 apiVersion: v1
@@ -149,6 +164,45 @@ describe("pods in networks of their own", { timeout: 300_000 }, () => {
     for (const host of ["catalog", "172.31.255.11:30080", "172.31.255.12:30080"])
       assert.match(await run("plain", "curl", "-sS", `http://${host}/items/1`), /"id":1/, host);
     assert.match(await run("plain", "cat", "/proc/self/status"), /^CapEff:\s0{16}$/m);
+  });
+
+  test("a Service of both families is called over IPv6, too, by its name and by mutual TLS", async () => {
+    const service = (await shop.api().list("Service")).items.find(({ metadata }) => metadata.name === "catalog-both")!;
+    const [ipv4 = "", ipv6 = ""] = service.spec.clusterIPs ?? [];
+    assert.match(ipv4, /^10\.96\./);
+    assert.match(ipv6, /^fd00:10:96::/);
+    assert.deepEqual(service.spec.ipFamilies, ["IPv4", "IPv6"]);
+    const slices = (await shop.api().list("EndpointSlice")).items.filter(
+      ({ metadata }) => metadata.labels?.["kubernetes.io/service-name"] === "catalog-both",
+    );
+    const told = slices.map(({ addressType, endpoints }) => `${addressType} ${endpoints[0]!.addresses[0]}`).toSorted();
+    assert.match(told.join(), /^IPv4 10\.244\.[12]\.\d+,IPv6 fd00:10:244:[12]::[0-9a-f]+$/);
+    for (const pod of ["webapp", "plain"]) {
+      const addresses = await run(pod, "getent", "ahosts", "catalog-both");
+      for (const address of [ipv4, ipv6]) assert.ok(addresses.includes(`${address} `), `${pod}: ${addresses}`);
+    }
+    const calling = ["curl", "-sS", "-i", "-w", "%{remote_ip}", "http://catalog-both/items/1"] as const;
+    for (const family of ["-4", "-6"]) {
+      const answer = await run("webapp", ...calling, family);
+      assert.match(answer, /^HTTP\/1\.1 200/, family);
+      assert.match(answer, /^server: envoy/m);
+      assert.ok(answer.endsWith(family === "-4" ? ipv4 : ipv6), answer);
+    }
+    const page = await run("webapp", "curl", "-sS", "localhost:15000/stats/prometheus");
+    const isToIt = /^istio_requests_total\{.*destination_service_name="catalog-both".*\} 2$/m;
+    assert.match(isToIt.exec(page)?.[0] ?? page, /response_code="200"/);
+    const served = await run("catalog-v1", "curl", "-sS", "localhost:15000/stats/prometheus");
+    assert.match(served, /^istio_requests_total\{.*source_app="webapp".*connection_security_policy="mutual_tls".*\} /m);
+    // The nodes lead a program without a sidecar there, and the sidecar leads on over IPv6.
+    const serving = exec("catalog-v1", "--", process.execPath, "-e", dualStackServer);
+    await waitFor(
+      async () => (await run("plain", "curl", "-sS", "-6", "http://catalog-both:81")) === "called from ::6",
+      {
+        what: "an answer over IPv6",
+        details: () => shop.up.output(),
+      },
+    );
+    assert.equal((await serving).code, 0);
   });
 
   test("the proxy's pages are asked from the machine, too", async () => {

@@ -1,5 +1,6 @@
 // EndpointSlices and Pods → EndpointSnapshot: which addresses stand behind each port of each Service right now, and
 // what the mesh knows of the pod at each of them.
+import { isIPv6 } from "node:net";
 import { serviceNameLabel } from "@tulle/config";
 import type { EndpointSlice, Pod, ServiceEntry } from "@tulle/config";
 import {
@@ -44,7 +45,10 @@ export function buildEndpoints(store: ResourceReader, snapshot: SnapshotPart): E
     const chosen = service.entry === undefined ? [] : chosenPods(service.namespace, service.selector);
     for (const port of service.ports) {
       const all = [
-        ...own.flatMap((slice) => endpointsOfPort(slice, service, port, policed, facts)),
+        ...eachPodOnce(
+          own.flatMap((slice) => endpointsOfPort(slice, service, port, policed, facts)),
+          service,
+        ),
         ...chosen.flatMap((pod) => endpointOfPod(pod, port, facts)),
         ...others.map((workload) => ({
           isReady: workload.isUnhealthy !== true,
@@ -67,12 +71,13 @@ function endpointsOfPort(
   port: MeshPort,
   pods: ReadonlyMap<string, KnownPod>,
   { modeOf, networkOf }: WorkloadFacts,
-): { readonly isReady: boolean; readonly endpoint: MeshEndpoint }[] {
+): FoundEndpoint[] {
   const number = slice.ports.find((each) => (each.name ?? "") === port.name)?.port;
   if (number === undefined || slice.addressType === "FQDN") return [];
   return slice.endpoints.map(({ addresses, conditions, hostname, targetRef: target }) => {
     const namespace = target?.namespace ?? service.namespace;
-    const known = target?.name === undefined ? undefined : pods.get(`${namespace}/${target.name}`);
+    const pod = target?.name === undefined ? undefined : `${namespace}/${target.name}`;
+    const known = pod === undefined ? undefined : pods.get(pod);
     const mode = known === undefined ? "DISABLE" : modeOf(known, number);
     const network = networkOf(known?.labels ?? {}, addresses[0]!);
     const endpoint: MeshEndpoint = {
@@ -86,8 +91,37 @@ function endpointsOfPort(
       ...(mode === "DISABLE" ? {} : { tlsMode: "istio" }),
       ...(mode === "STRICT" ? { refusesPlainText: true } : {}),
     };
-    return { isReady: conditions?.ready !== false, endpoint };
+    return { isReady: conditions?.ready !== false, endpoint, ...(pod === undefined ? {} : { pod }) };
   });
+}
+
+interface FoundEndpoint {
+  readonly isReady: boolean;
+  readonly endpoint: MeshEndpoint;
+  /** `namespace/name` */
+  readonly pod?: string;
+}
+
+/**
+ * A pod stands in a slice of each family of its Service, and is one endpoint all the same: at its address of the
+ * Service's first family (Istio: one endpoint with several addresses).
+ */
+function eachPodOnce(found: readonly FoundEndpoint[], { addresses }: MeshService): readonly FoundEndpoint[] {
+  const isFirst = isIPv6(addresses[0] ?? "") ? isIPv6 : (address: string) => !isIPv6(address);
+  const byPod = new Map<string, FoundEndpoint>();
+  const others: FoundEndpoint[] = [];
+  for (const each of found) {
+    const { pod, endpoint } = each;
+    const known = pod === undefined ? undefined : byPod.get(pod);
+    if (pod === undefined) others.push(each);
+    else if (known === undefined) byPod.set(pod, each);
+    else if (isIPv6(known.endpoint.address) === isIPv6(endpoint.address)) others.push(each);
+    else {
+      const [one, other] = isFirst(known.endpoint.address) ? [known, each] : [each, known];
+      byPod.set(pod, { ...one, endpoint: { ...one.endpoint, otherAddresses: [other.endpoint.address] } });
+    }
+  }
+  return [...byPod.values(), ...others];
 }
 
 /** Of a pod that a ServiceEntry chooses, for which nobody writes an EndpointSlice; none before it has an address. */

@@ -190,6 +190,8 @@ export interface MeshSnapshot {
 export interface MeshEndpoint {
   /** Empty where it is reached by the gateways of its network alone. */
   readonly address: string;
+  /** Of the other family, where a slice names it. Requests go to `address`. */
+  readonly otherAddresses?: readonly string[];
   readonly port: number;
   /** Of a pod that has a name of its own in DNS. */
   readonly hostname?: string;

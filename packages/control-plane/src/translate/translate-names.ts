@@ -89,7 +89,13 @@ function entryName(
 /** By address. */
 function podsOf(service: MeshService, endpoints: EndpointSnapshot): ReadonlyMap<string, MeshEndpoint> {
   const all = service.ports.flatMap((port) => endpointsOf(service, port, endpoints));
-  return new Map(all.filter(({ address }) => address !== "").map((endpoint) => [endpoint.address, endpoint]));
+  return new Map(
+    all.flatMap((endpoint) =>
+      [endpoint.address, ...(endpoint.otherAddresses ?? [])]
+        .filter((address) => address !== "")
+        .map((address) => [address, { ...endpoint, address }] as const),
+    ),
+  );
 }
 
 function endpointsOf(

@@ -24,8 +24,8 @@ export const lastPod = 254;
 
 /** Where the control plane is. */
 export const supervisorAddress: AddressPair = { ipv4: "172.31.255.1", ipv6: "fd00:172:31:255::1" };
-/** Kubernetes' customary ones. */
-export const serviceRange = "10.96.0.0/16";
+/** Kubernetes' customary ones; the first is that of Services that ask for none. */
+export const serviceRanges: AddressPair = { ipv4: "10.96.0.0/16", ipv6: "fd00:10:96::/112" };
 export const clusterDns = "10.96.0.10";
 
 export const nodes: readonly NodeAddresses[] = [1, 2].map((number) => ({
@@ -38,8 +38,8 @@ export const nodes: readonly NodeAddresses[] = [1, 2].map((number) => ({
 
 /** All that the mesh itself has. */
 export const insideRanges = {
-  ipv4: ["172.31.255.0/24", ...nodes.map(({ podRange }) => podRange.ipv4), serviceRange],
-  ipv6: ["fd00:172:31:255::/64", ...nodes.map(({ podRange }) => podRange.ipv6)],
+  ipv4: ["172.31.255.0/24", ...nodes.map(({ podRange }) => podRange.ipv4), serviceRanges.ipv4],
+  ipv6: ["fd00:172:31:255::/64", ...nodes.map(({ podRange }) => podRange.ipv6), serviceRanges.ipv6],
 } as const;
 
 function podAddress(node: number, pod: number): AddressPair {

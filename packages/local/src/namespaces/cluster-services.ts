@@ -6,7 +6,7 @@ import { ClusterDns, forwardingOf, readResolverSettings } from "@tulle/capture/d
 import { clusterDnsObjects, serviceNames, ServiceNetwork } from "@tulle/capture/services";
 import type { EndpointSlice, Service } from "@tulle/config";
 import { MetricRegistry } from "@tulle/telemetry";
-import { clusterDns, serviceRange, supervisorAddress } from "./addresses.ts";
+import { clusterDns, serviceRanges, supervisorAddress } from "./addresses.ts";
 import type { Node } from "./fabric.ts";
 import type { SystemPrograms } from "./system-programs.ts";
 
@@ -46,7 +46,7 @@ export class ClusterServices {
         podRanges: [podRange.ipv4, podRange.ipv6],
         prefix: [programs.nsenter, `--net=${of.path}`, "--"],
       })),
-      clusterRanges: [serviceRange],
+      clusterRanges: [serviceRanges.ipv4, serviceRanges.ipv6],
       onProblems: (problems) => {
         for (const { service, path, message } of problems)
           onTrouble(`Service ${service.namespace}/${service.name}: ${path} ${message}`);

@@ -6,7 +6,7 @@ import { CannotStart } from "../cannot-start.ts";
 import type { MeshNetwork, PodNetwork } from "../network/pod-network.ts";
 import type { PodPlan } from "../pod/pod-plan.ts";
 import type { SupervisorEvent } from "../supervisor-event.ts";
-import { firstPod, insideRanges, lastPod, serviceRange, supervisorAddress } from "./addresses.ts";
+import { firstPod, insideRanges, lastPod, serviceRanges, supervisorAddress } from "./addresses.ts";
 import { ClusterServices } from "./cluster-services.ts";
 import { machinesBridge, makeFabric, type Node } from "./fabric.ts";
 import { PodNamespace } from "./pod-namespace.ts";
@@ -23,7 +23,12 @@ interface Parts {
 
 export class NamespacesNetwork implements MeshNetwork {
   readonly controlPlaneAddress = supervisorAddress.ipv4;
-  readonly controlPlaneArguments = ["--service-cluster-ip-range", serviceRange, "--network-mode", "namespaces"];
+  readonly controlPlaneArguments = [
+    "--service-cluster-ip-range",
+    `${serviceRanges.ipv4},${serviceRanges.ipv6}`,
+    "--network-mode",
+    "namespaces",
+  ];
   readonly sharedRange = "";
   readonly machine: MeshNetwork["machine"];
   readonly #nodes: readonly NodeOfPods[];

@@ -23,7 +23,7 @@ function pod(name: string, changes: Partial<EndpointPod> = {}): EndpointPod {
     name,
     namespace: "shop",
     labels: { app: "catalog" },
-    address: `127.20.0.${name.charCodeAt(0)}`,
+    addresses: [`127.20.0.${name.charCodeAt(0)}`],
     ports: [{ name: "http", port: 3000 }],
     ready: true,
     leaving: false,
@@ -83,6 +83,42 @@ for (const { name, service: each, pods, expected } of cases) {
           .join(" ")}`,
     );
     assert.deepEqual(slices, expected);
+  });
+}
+
+const both = { addresses: ["10.244.1.2", "fd00:10:244:1::2"] };
+
+for (const { name, spec, pods, expected } of [
+  { name: "a Service that names no family", spec: {}, pods: [both], expected: ["IPv4 10.244.1.2"] },
+  { name: "IPv6 alone", spec: { ipFamilies: ["IPv6"] }, pods: [both], expected: ["IPv6 fd00:10:244:1::2"] },
+  {
+    name: "both families",
+    spec: { ipFamilies: ["IPv6", "IPv4"] },
+    pods: [both],
+    expected: ["IPv4 10.244.1.2", "IPv6 fd00:10:244:1::2"],
+  },
+  {
+    name: "pods of one family, whatever the Service asks for",
+    spec: { ipFamilies: ["IPv6"] },
+    pods: [{ addresses: ["127.20.0.1"] }],
+    expected: ["IPv4 127.20.0.1"],
+  },
+] satisfies readonly {
+  name: string;
+  spec: Partial<Service["spec"]>;
+  pods: readonly Partial<EndpointPod>[];
+  expected: string[];
+}[]) {
+  test(`families: ${name}`, () => {
+    const slices = buildEndpointSlices(
+      [service(spec)],
+      pods.map((changes) => pod("a", changes)),
+    );
+    assert.deepEqual(
+      slices.map(({ addressType, endpoints }) => `${addressType} ${endpoints[0]!.addresses.join(" ")}`),
+      expected,
+    );
+    assert.equal(new Set(slices.map(({ metadata }) => metadata.name)).size, slices.length);
   });
 }
 

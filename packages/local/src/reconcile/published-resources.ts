@@ -17,7 +17,7 @@ export function publishedResources(
       name: pod.name,
       namespace: pod.plan.namespace,
       labels: pod.plan.labels,
-      address: pod.addresses.pod,
+      addresses: pod.network.ips,
       nodeName: pod.network.node.name,
       ports: pod.ports,
       ready: pod.ready,
