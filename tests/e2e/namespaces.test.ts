@@ -122,6 +122,8 @@ describe("pods in networks of their own", { timeout: 300_000 }, () => {
       assert.match(ipv4?.ip ?? "", /^10\.244\.[12]\.\d+$/);
       assert.match(ipv6?.ip ?? "", /^fd00:10:244:[12]::/);
     }
+    const table = await shop.mustTulle("get", "pods", "-A", "-o", "wide");
+    assert.match(table, /^shop +webapp.* 10\.244\.([12])\.\d+ +node-\1$/m);
   });
 
   test("the walk-through's commands do in a pod what they do in a container", async () => {

@@ -42,3 +42,13 @@ for (const { name: title, columns, expected } of cases) {
     assert.equal(resourceTable("Pod", [pod], { ...options, columns }), expected);
   });
 }
+
+test("wide, pods say where they are, as kubectl has it", () => {
+  const placed = { ...pod, spec: { ...pod.spec, nodeName: "node-2" }, status: { ...pod.status, podIP: "10.244.2.2" } };
+  const lines = resourceTable("Pod", [placed, pod], { isWide: true, withNamespace: true, columns: undefined }).split(
+    "\n",
+  );
+  assert.match(lines[0]!, /^NAMESPACE +NAME +READY +STATUS +RESTARTS +AGE +IP +NODE$/);
+  assert.match(lines[1]!, /<unknown> +10\.244\.2\.2 +node-2$/);
+  assert.match(lines[2]!, /<unknown> +<none> +<none>$/);
+});

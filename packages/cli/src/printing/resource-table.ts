@@ -40,6 +40,7 @@ const columns: Columns = {
     },
     { title: "AGE", value: ({ metadata }) => ageText(metadata.creationTimestamp) },
     { title: "IP", isWide: true, value: ({ status }) => status?.podIP ?? "<none>" },
+    { title: "NODE", isWide: true, value: ({ spec }) => spec.nodeName ?? "<none>" },
   ],
   Deployment: [
     { title: "REPLICAS", value: ({ spec }) => String(spec.replicas) },
