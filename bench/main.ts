@@ -20,7 +20,7 @@ import { measurePolicies } from "./policies/measure-policies.ts";
 import type { Scenario, ScenarioResult } from "./scenario.ts";
 import { measureStats } from "./stats/measure-stats.ts";
 import { ownTree } from "./tree.ts";
-import { measureUpToReady } from "./up-to-ready.ts";
+import { measureNamespaces, measureUpToReady } from "./up-to-ready.ts";
 
 const scenarios: readonly Scenario[] = [
   {
@@ -138,6 +138,12 @@ const scenarios: readonly Scenario[] = [
     isCompared: true,
   },
   { name: "up", summary: "tulle up samples/shop until Ready", run: measureUpToReady, isCompared: false },
+  {
+    name: "namespaces",
+    summary: "ten pods until Ready, in networks of their own and in loopback mode; takes root",
+    run: measureNamespaces,
+    isCompared: false,
+  },
 ];
 
 const { values } = parseArgs({
