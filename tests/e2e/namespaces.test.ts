@@ -345,23 +345,31 @@ describe("what is left", { timeout: 300_000 }, () => {
         const text = await readFile(file, "utf8");
         const annotation = 'traffic.sidecar.istio.io/includeOutboundPorts: "no-port"';
         await writeFile(file, text.replace("\n      annotations:\n", `\n      annotations:\n        ${annotation}\n`));
+        const transparent = "annotations: { sidecar.istio.io/interceptionMode: TPROXY, ";
+        const asking = plain.replace(', sidecar.istio.io/inject: "false"', "").replace("annotations: { ", transparent);
+        await writeFile(path.join(folder, "plain.yaml"), asking);
       },
     });
-    await waitFor(
-      async () => {
-        const pod = await shop
-          .api()
-          .list("Pod")
-          .then(
-            ({ items }) => items.find(({ metadata }) => metadata.name.startsWith("webapp")),
-            () => undefined,
-          );
-        return pod?.status?.conditions?.some(({ message = "" }) => /includeOutboundPorts.*no-port/.test(message));
-      },
-      { what: "the reason at the pod", details: () => shop.up.output() },
-    );
+    for (const [name, reason] of [
+      ["webapp", /includeOutboundPorts.*no-port/],
+      ["plain", /interceptionMode TPROXY is not carried here/],
+    ] as const) {
+      await waitFor(
+        async () => {
+          const pod = await shop
+            .api()
+            .list("Pod")
+            .then(
+              ({ items }) => items.find(({ metadata }) => metadata.name.startsWith(name)),
+              () => undefined,
+            );
+          return pod?.status?.conditions?.some(({ message = "" }) => reason.test(message));
+        },
+        { what: `the reason at ${name}`, details: () => shop.up.output() },
+      );
+    }
     assert.deepEqual(
-      [...(await shop.processes()).keys()].filter((name) => name.startsWith("webapp")),
+      [...(await shop.processes()).keys()].filter((name) => /^(webapp|plain)/.test(name)),
       [],
     );
     const machine = await machineOf(shop.folder);

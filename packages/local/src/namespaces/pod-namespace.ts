@@ -150,7 +150,12 @@ export class PodNamespace implements PodNetwork {
 function capturePlanOf({ injection, annotations }: PodPlan): CapturePlan | undefined {
   if (injection !== "sidecar") return undefined;
   const { plan, problems } = planOfAnnotations(annotations, { dns: "all" });
-  if (plan !== undefined) return plan === "none" ? undefined : plan;
+  if (plan === "none") return undefined;
+  // Its sockets would have to be transparent, by a right with which the proxy could change the pod's rules, too.
+  if (plan?.mode === "TPROXY") {
+    throw new Error("its connections cannot be captured: interceptionMode TPROXY is not carried here, REDIRECT is");
+  }
+  if (plan !== undefined) return plan;
   const texts = problems.map(
     ({ place, message }) => `${"annotation" in place ? place.annotation : place.setting} ${message}`,
   );
