@@ -63,7 +63,7 @@ function addressesOf({ spec: { clusterIP, clusterIPs } }: Service): readonly str
 /** TCP and UDP may share a number. */
 function nodePortsOf({ spec: { type, ports } }: Service): readonly string[] {
   if (type !== "NodePort" && type !== "LoadBalancer") return [];
-  return ports.flatMap(({ nodePort = 0, protocol = "TCP" }) => (nodePort === 0 ? [] : [`${nodePort}/${protocol}`]));
+  return ports.flatMap(({ nodePort = 0, protocol }) => (nodePort === 0 ? [] : [`${nodePort}/${protocol}`]));
 }
 
 class ServicePlaces {
