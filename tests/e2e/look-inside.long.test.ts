@@ -34,6 +34,7 @@ async function onTerminal(shop: ShopInstance, columns: number): Promise<string> 
 test("certificates, policies and descriptions of both proxies", async () => {
   await using shop = await ShopInstance.start({
     without: ["productpage.yaml"],
+    args: ["--join-address", "127.0.0.1:0"],
     prepare: putEnvoyBesideVersion2,
     env: { TULLE_ENVOY: await envoyPath() },
   });

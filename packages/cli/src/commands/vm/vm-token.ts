@@ -1,5 +1,5 @@
 // `tulle vm token`: what a machine needs to join, once.
-import type { Command } from "commander";
+import { type Command, Option } from "commander";
 import { endpoints } from "@tulle/config/api";
 import type { CommandContext, InstanceOption, OutputOption } from "../../command/command-module.ts";
 import { addExamples, addInstanceOption, addOutputOption, duration } from "../../command/command-options.ts";
@@ -16,11 +16,10 @@ export function registerToken(command: Command, context: CommandContext): void {
   const several = (text: string, before: readonly string[] = []): readonly string[] => [...before, text];
   command
     .requiredOption("--group <group>", "the WorkloadGroup that the machine becomes one of: name, or name.namespace")
-    .option(
-      "--lifetime <duration>",
-      "how long it can be used (20s, 90m, 24h; a week at most)",
-      duration(1000),
-      3_600_000,
+    .addOption(
+      new Option("--lifetime <duration>", "how long it can be used (20s, 90m, 24h; a week at most)")
+        .argParser(duration(1000))
+        .default(3_600_000, "1h"),
     )
     .option(
       "--address <ip>",
