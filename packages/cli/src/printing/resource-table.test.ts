@@ -52,3 +52,25 @@ test("wide, pods say where they are, as kubectl has it", () => {
   assert.match(lines[1]!, /<unknown> +10\.244\.2\.2 +node-2$/);
   assert.match(lines[2]!, /<unknown> +<none> +<none>$/);
 });
+
+test("wide, Services say their addresses and node ports", () => {
+  const service = (app: string, spec: Partial<ResourceOf<"Service">["spec"]>): ResourceOf<"Service"> => ({
+    apiVersion: "v1",
+    kind: "Service",
+    metadata: { name: app, namespace: "shop" },
+    spec: { type: "NodePort", selector: { app }, ports: [{ port: 80, protocol: "TCP" }], ...spec },
+  });
+  const both = service("both", {
+    clusterIP: "10.96.7.8",
+    clusterIPs: ["10.96.7.8", "fd00:10:96::8"],
+    ports: [{ port: 80, targetPort: 3000, nodePort: 30_080, protocol: "TCP" }],
+  });
+  const services = [both, service("one", { clusterIP: "10.96.7.9" }), service("loopback", {})];
+  const lines = resourceTable("Service", services, { isWide: true, withNamespace: false, columns: undefined }).split(
+    "\n",
+  );
+  assert.match(lines[0]!, /^NAME +TYPE +PORTS +CLUSTER-IP +NODE-PORTS +SELECTOR$/);
+  assert.match(lines[1]!, /^both +NodePort +80:3000 +10\.96\.7\.8,fd00:10:96::8 +80:30080 +app=both$/);
+  assert.match(lines[2]!, /^one +NodePort +80:80 +10\.96\.7\.9 +<none> +app=one$/);
+  assert.match(lines[3]!, /^loopback +NodePort +80:80 +<none> +<none> +app=loopback$/);
+});

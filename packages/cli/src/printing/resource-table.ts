@@ -21,6 +21,13 @@ const columns: Columns = {
       title: "PORTS",
       value: ({ spec }) => join(spec.ports.map(({ port, targetPort = port }) => `${port}:${targetPort}`)),
     },
+    { title: "CLUSTER-IP", isWide: true, value: ({ spec }) => join(spec.clusterIPs ?? [spec.clusterIP ?? "<none>"]) },
+    {
+      title: "NODE-PORTS",
+      isWide: true,
+      value: ({ spec }) =>
+        join(spec.ports.flatMap(({ port, nodePort }) => (nodePort === undefined ? [] : [`${port}:${nodePort}`]))),
+    },
     { title: "SELECTOR", isWide: true, value: ({ spec }) => labels(spec.selector) },
   ],
   EndpointSlice: [
