@@ -150,6 +150,12 @@ test("at the end the block gives way to Ready and the URLs", () => {
   }
 });
 
+test("in namespaces mode the control plane is said to be the pods' alone", () => {
+  const { progress, shown } = show(undefined);
+  progress.ready({ ...instance, mode: "namespaces" });
+  assert.match(shown(), /:15014\/metrics +control plane, for pods$/m);
+});
+
 test("whoever reads Ready from a pipe has read the table with it", () => {
   const writes: string[] = [];
   const { progress } = show(undefined, { onWrite: (text) => void writes.push(text) });

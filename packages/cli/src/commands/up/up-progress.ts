@@ -114,7 +114,8 @@ export class UpProgress {
     this.#heading(pods.length, blocked);
     const rows = [
       ...instance.publishedPorts.map((port) => [publishedUrl(port), port.service]),
-      [`${instance.apiUrl}/metrics`, "control plane"],
+      // In namespaces mode the machine itself has no way there.
+      [`${instance.apiUrl}/metrics`, instance.mode === "namespaces" ? "control plane, for pods" : "control plane"],
       [
         path.join(this.#dir, ".tulle", "logs"),
         `logs; ${countOf(pods.length - blocked.length, "pod")} ready after ${seconds} s`,
