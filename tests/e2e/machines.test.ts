@@ -15,6 +15,7 @@ test("two machines join, and call each other by name over mutual TLS", async (t)
   await payroll.join(await stage.token("payroll"));
   await ledger.waitUntil("healthy");
   await payroll.waitUntil("healthy");
+  assert.match(ledger.agent!.output(), /^Programs of this user reach the mesh by HTTP_PROXY=\S+15007$/m);
   for (const [from, to] of [
     [ledger, payroll],
     [payroll, ledger],
@@ -73,6 +74,7 @@ test("a machine leaves as soon as it is not well, moves, loses power and comes b
   await waitFor(reaches, { what: "ledger again" });
   const left = await ledger.run(...stage.tulleOn(ledger, "leave"));
   assert.equal(left.code, 0, left.stderr);
+  assert.equal(left.stdout, `${name} has left.\n`);
   await stage.waitForEntries(["payroll-10.66.2.2"]);
   assert.equal((await ledger.agent!.exited).code, 0);
   const again = await ledger.join(undefined);

@@ -23,7 +23,7 @@ export function register(command: Command, context: CommandContext): void {
       }
       // The running agent reads it no more; a new start has to join again.
       rmSync(path.join(stateFolder, "machine.json"));
-      context.stdout(`${machine?.name} has left.`);
+      context.stdout(`${machine?.name} has left.\n`);
     });
   });
 }

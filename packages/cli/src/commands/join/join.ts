@@ -59,10 +59,10 @@ async function join(options: Options, context: CommandContext): Promise<void> {
   }
   if (isCaptured) giveFolder(stateFolder, proxyUser);
   const machine = await asOwnerOf(stateFolder, () => knownOrJoined(stateFolder, options, context));
-  context.stdout(`${machine.name}.${machine.namespace}, of the group ${machine.group}, at ${machine.controlPlane}`);
+  context.stdout(`${machine.name}.${machine.namespace}, of the group ${machine.group}, at ${machine.controlPlane}\n`);
   if (options.systemd === true) {
     await installUnit(unit);
-    context.stdout("It runs as tulle.service: systemctl status tulle");
+    context.stdout("It runs as tulle.service: systemctl status tulle\n");
     return;
   }
   await runMachine({

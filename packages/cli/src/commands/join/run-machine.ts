@@ -55,7 +55,7 @@ async function keepRunning(run: MachineRun, stop: AbortSignal): Promise<void> {
     const startedMs = performance.now();
     const end = await runOnce(run, stop);
     if (end === "gone") {
-      run.context.stderr("This machine has left the mesh, or was removed.");
+      run.context.stderr("This machine has left the mesh, or was removed.\n");
       return;
     }
     if (end === "moved") continue;
@@ -79,7 +79,7 @@ async function runOnce(run: MachineRun, stop: AbortSignal): Promise<"ended" | "m
     void addressNow(run).then((now) => {
       if (isMoved || stop.aborted || now === undefined || now === address) return;
       isMoved = true;
-      run.context.stderr(`The machine's address has changed: ${address} → ${now}`);
+      run.context.stderr(`The machine's address has changed: ${address} → ${now}\n`);
       // Nobody reaches it where it was.
       agent.kill("SIGINT");
     });
@@ -88,14 +88,14 @@ async function runOnce(run: MachineRun, stop: AbortSignal): Promise<"ended" | "m
   clearInterval(look);
   stop.removeEventListener("abort", onStop);
   if (code === agentExitCodes.gone) return "gone";
-  if (!stop.aborted && !isMoved) run.context.stderr(`The agent has ended (${code ?? "killed"}), and starts again.`);
+  if (!stop.aborted && !isMoved) run.context.stderr(`The agent has ended (${code ?? "killed"}), and starts again.\n`);
   return isMoved ? "moved" : "ended";
 }
 
 function tellProxy({ capture: captured, context }: MachineRun, address: string): void {
   if (captured !== undefined) return;
   const host = address.includes(":") ? `[${address}]` : address;
-  context.stdout(`Programs of this user reach the mesh by HTTP_PROXY=http://${host}:${outboundProxyPort}`);
+  context.stdout(`Programs of this user reach the mesh by HTTP_PROXY=http://${host}:${outboundProxyPort}\n`);
 }
 
 function addressNow({ address, machine }: MachineRun): Promise<string | undefined> {
@@ -107,7 +107,7 @@ async function addressOf(run: MachineRun, stop: AbortSignal): Promise<string | u
   for (let isTold = false; !stop.aborted; isTold = true) {
     const address = await addressNow(run);
     if (address !== undefined) return address;
-    if (!isTold) run.context.stderr(`There is no way to ${run.machine.controlPlane} yet.`);
+    if (!isTold) run.context.stderr(`There is no way to ${run.machine.controlPlane} yet.\n`);
     await wait(lookEveryMs, undefined, { signal: stop }).catch(() => undefined);
   }
   return undefined;

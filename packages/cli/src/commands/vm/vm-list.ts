@@ -27,7 +27,7 @@ export function machinesText({ machines, tokens }: MachinesResponse, columns: nu
     each.hostname,
   ]);
   const header = ["MACHINE", "GROUP", "ADDRESS", "STATE", "WORKLOADENTRY", "HOSTNAME"];
-  const joined = rows.length === 0 ? "No machine has joined." : formatFitting(header, rows, { columns, title: 0 });
+  const joined = rows.length === 0 ? "No machine has joined.\n" : formatFitting(header, rows, { columns, title: 0 });
   if (tokens.length === 0) return joined;
   const tokenRows = tokens.map(({ id, group, namespace, state, until, machine = "" }) => [
     id,
@@ -37,5 +37,5 @@ export function machinesText({ machines, tokens }: MachinesResponse, columns: nu
     machine,
   ]);
   const made = formatFitting(["TOKEN", "GROUP", "STATE", "UNTIL", "USED BY"], tokenRows, { columns, title: 0 });
-  return `${joined}\n\n${made}`;
+  return `${joined}\n${made}`;
 }

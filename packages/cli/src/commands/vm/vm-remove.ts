@@ -14,7 +14,7 @@ function registerAsking(command: Command, context: CommandContext, ask: Ask, don
   command.action(async (name: string, options: InstanceOption) => {
     const instance = await context.instance(options);
     await withApiFailures(instance, () => ask(connect(instance), name));
-    context.stdout(`${name} ${done}`);
+    context.stdout(`${name} ${done}\n`);
   });
 }
 

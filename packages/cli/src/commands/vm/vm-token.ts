@@ -49,9 +49,11 @@ export function registerToken(command: Command, context: CommandContext): void {
     };
     const issued = await withApiFailures(instance, () => connect(instance).call(endpoints.issueToken, {}, { body }));
     // Alone on standard output, so that it can go into a file.
-    await context.printData(issued, options.output, () => issued.token);
+    await context.printData(issued, options.output, () => `${issued.token}\n`);
     if (options.output === undefined) {
-      context.stderr(`Token ${issued.id}, for one machine, until ${issued.until}. There: tulle join --token-file FILE`);
+      context.stderr(
+        `Token ${issued.id}, for one machine, until ${issued.until}. There: tulle join --token-file FILE\n`,
+      );
     }
   });
 }
