@@ -80,4 +80,9 @@ test("a machine leaves as soon as it is not well, moves, loses power and comes b
   const again = await ledger.join(undefined);
   assert.notEqual((await again.exited).code, 0);
   assert.match(again.output(), /has not joined/);
+
+  // What root has kept there the proxy's user could not read.
+  const captured = await ledger.run("env", ...stage.tulleWords, "join", "--state", ledger.stateFolder, "--capture");
+  assert.notEqual(captured.code, 0);
+  assert.match(captured.stderr, /belongs to user 0, and the agent would run as user 1337/);
 });

@@ -1,6 +1,6 @@
 // The state of a captured machine belongs to the proxy's user; what root does with it, root does as that user, so that
 // no file of root's lies there.
-import { chownSync, lstatSync, mkdirSync } from "node:fs";
+import { chmodSync, chownSync, lstatSync, mkdirSync, readdirSync } from "node:fs";
 import path from "node:path";
 
 /** Made where it is missing, for that user; one of root's becomes that user's while it is empty. */
@@ -10,9 +10,15 @@ export function giveFolder(folder: string, user: number): void {
     mkdirSync(folder, { mode: 0o700 });
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
-    return;
+    if (lstatSync(folder).uid !== 0 || readdirSync(folder).length > 0) return;
+    chmodSync(folder, 0o700);
   }
   chownSync(folder, user, user);
+}
+
+/** Undefined where there is no such folder. */
+export function folderOwner(folder: string): number | undefined {
+  return lstatSync(folder, { throwIfNoEntry: false })?.uid;
 }
 
 /** Runs the work as whoever has the folder, where this is root; else as it is. */

@@ -7,7 +7,7 @@ import { joinMachine, machineCertificate, type MachineIdentity, readMachine } fr
 import { CommandFailure, exitCodes } from "../../command/command-failure.ts";
 import type { CommandContext } from "../../command/command-module.ts";
 import { addExamples } from "../../command/command-options.ts";
-import { asOwnerOf, giveFolder } from "../../machine/folder-owner.ts";
+import { asOwnerOf, folderOwner, giveFolder } from "../../machine/folder-owner.ts";
 import { runMachine } from "./run-machine.ts";
 import { installUnit, unitText } from "./systemd-unit.ts";
 import { readToken, type TokenOptions } from "./read-token.ts";
@@ -58,6 +58,7 @@ async function join(options: Options, context: CommandContext): Promise<void> {
     return;
   }
   if (isCaptured) giveFolder(stateFolder, proxyUser);
+  checkOwner(stateFolder, isCaptured ? proxyUser : process.geteuid?.());
   const machine = await asOwnerOf(stateFolder, () => knownOrJoined(stateFolder, options, context));
   context.stdout(`${machine.name}.${machine.namespace}, of the group ${machine.group}, at ${machine.controlPlane}\n`);
   if (options.systemd === true) {
@@ -72,6 +73,17 @@ async function join(options: Options, context: CommandContext): Promise<void> {
     capture: isCaptured ? { user: proxyUser, excludeInboundPorts: options.excludeInboundPorts } : undefined,
     answersDns: isCaptured || options.dns === true,
     context,
+  });
+}
+
+/** The agent would refuse it at each of its starts, after the token is used. */
+function checkOwner(stateFolder: string, agentUser: number | undefined): void {
+  const owner = folderOwner(stateFolder);
+  if (owner === undefined || owner === agentUser) return;
+  throw new CommandFailure(`${stateFolder} belongs to user ${owner}, and the agent would run as user ${agentUser}`, {
+    hint:
+      "Join as before, with --capture or without; or run tulle leave and remove that folder first, " +
+      "or name another one by --state.",
   });
 }
 
