@@ -50,6 +50,7 @@ export function podConnections(
     const key = servicePortKey(service, pods.port);
     // A listener that goes ends its connections: it stays while the pod is there, ready or not.
     const added = [...(byServicePort.get(key) ?? []), ...(notReady.get(key) ?? [])]
+      .flatMap(atEachAddress)
       .filter((endpoint) => isIP(endpoint.address) !== 0 && !own.has(endpoint.address) && isFree(endpoint.port))
       .filter(({ address, port: number }) => !found.has(withPort(address, number)));
     if (found.size + added.length > maxPodListeners) continue;
@@ -57,6 +58,12 @@ export function podConnections(
       found.set(withPort(endpoint.address, endpoint.port), connectionsOf(pods, endpoint, isRefused(endpoint)));
   }
   return [...found.values()];
+}
+
+/** Clients dial a pod by either family, whichever requests go by. */
+function atEachAddress(endpoint: MeshEndpoint): readonly MeshEndpoint[] {
+  const { otherAddresses = [] } = endpoint;
+  return [endpoint, ...otherAddresses.map((address) => ({ ...endpoint, address }))];
 }
 
 function isFree(port: number): boolean {
