@@ -125,7 +125,8 @@ test("get shows tables, data and names", async (t) => {
     ["get svc catalog -n shop", "NAME      TYPE        PORTS\ncatalog   ClusterIP   80:3000\n"],
     [
       "get svc -n shop -o wide",
-      "NAME      TYPE        PORTS     SELECTOR\ncatalog   ClusterIP   80:3000   app=catalog\n",
+      "NAME      TYPE        PORTS     CLUSTER-IP   NODE-PORTS   SELECTOR\n" +
+        "catalog   ClusterIP   80:3000   <none>       <none>       app=catalog\n",
     ],
     [
       "get dr,vs -n shop",
