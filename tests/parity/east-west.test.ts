@@ -4,6 +4,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { connect as connectTls, type ConnectionOptions, createServer as createTlsServer } from "node:tls";
+import { throughTunnel } from "../tools/through-tunnel.ts";
 import { callWithin, connectWithin } from "../tools/call-within.ts";
 import { MeshedProxies, type MeshedPod, type PodPlace, type ProxyKind } from "../tools/meshed-proxies.ts";
 import { NetworkNamespace } from "../tools/network-namespace.ts";
@@ -203,7 +204,11 @@ describe("an east-west gateway", () => {
 
           test(`leads ${client}'s connections to ${server}`, async () => {
             const target = `server-${server}.shop:${tcpPort}`;
-            const received = await throughTunnel(networks.first, addresses[`client-${client}`]!, target);
+            const received = await throughTunnel(
+              connectWithin(networks.first, addresses[`client-${client}`]!, outboundPort),
+              target,
+              "/",
+            );
             assert.match(received, new RegExp(`"app":"server-${server}"`));
           });
         }
@@ -265,22 +270,6 @@ async function dial(network: NetworkNamespace, ip: string, tls: ConnectionOption
   }
   socket.write("GET / HTTP/1.1\r\nhost: any\r\nconnection: close\r\n\r\n");
   return promise;
-}
-
-async function throughTunnel(network: NetworkNamespace, ip: string, target: string): Promise<string> {
-  const socket = connectWithin(network, ip, outboundPort);
-  socket.write(`CONNECT ${target} HTTP/1.1\r\nhost: ${target}\r\n\r\n`);
-  let received = "";
-  let isOpen = false;
-  for await (const chunk of socket) {
-    received += String(chunk);
-    if (!isOpen && received.includes("\r\n\r\n")) {
-      assert.match(received, /^HTTP\/1\.1 200 /);
-      isOpen = true;
-      socket.write("GET / HTTP/1.1\r\nhost: any\r\nconnection: close\r\n\r\n");
-    }
-  }
-  return received;
 }
 
 function podOf(name: string): MeshedPod {

@@ -7,6 +7,7 @@ import https from "node:https";
 import { type AddressInfo, connect } from "node:net";
 import path from "node:path";
 import { after, before, describe, test } from "node:test";
+import { throughTunnel } from "../tools/through-tunnel.ts";
 import { testCertificate } from "../tools/certificates.ts";
 import { MeshedProxies, type ProxyKind } from "../tools/meshed-proxies.ts";
 import { temporaryFolder } from "../tools/temporary-folder.ts";
@@ -120,7 +121,10 @@ describe("hosts of ServiceEntries", () => {
         const secured = await call(kind, `127.0.0.1:${outside.secure}`);
         assert.equal(statusOf(secured), 200, JSON.stringify(secured));
         const { address } = mesh.pod(`client-${kind}`);
-        assert.match(await throughTunnel(address, `localhost:${outside.connections}`), /"app":"outside"/);
+        assert.match(
+          await throughTunnel(connect(outboundPort, address), `localhost:${outside.connections}`, "/tunnel"),
+          /"app":"outside"/,
+        );
       });
 
       test("a server whose certificate has none of the entry's names gets nothing", async () => {
@@ -136,7 +140,10 @@ describe("hosts of ServiceEntries", () => {
 
       test("a tunnel to a port of connections leads to the endpoint", async () => {
         const { address } = mesh.pod(`client-${kind}`);
-        assert.match(await throughTunnel(address, "fixed.example.com:5432"), /"app":"outside"/);
+        assert.match(
+          await throughTunnel(connect(outboundPort, address), "fixed.example.com:5432", "/tunnel"),
+          /"app":"outside"/,
+        );
       });
 
       test("a gateway leads to it", async () => {
@@ -178,23 +185,6 @@ describe("hosts of ServiceEntries", () => {
 
 function statusOf(outcome: MeshedOutcome): number | undefined {
   return outcome.type === "answered" ? outcome.status : undefined;
-}
-
-/** What is read behind the answer to CONNECT, to a request that is sent then. */
-async function throughTunnel(address: string, target: string): Promise<string> {
-  const socket = connect(outboundPort, address);
-  socket.write(`CONNECT ${target} HTTP/1.1\r\nhost: ${target}\r\n\r\n`);
-  let received = "";
-  let isOpen = false;
-  for await (const chunk of socket) {
-    received += String(chunk);
-    if (!isOpen && received.includes("\r\n\r\n")) {
-      assert.match(received, /^HTTP\/1\.1 200 /);
-      isOpen = true;
-      socket.write("GET /tunnel HTTP/1.1\r\nhost: any\r\nconnection: close\r\n\r\n");
-    }
-  }
-  return received;
 }
 
 function manifests(

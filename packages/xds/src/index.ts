@@ -9,6 +9,7 @@ export * from "./byte-stream.ts";
 export { callUnary, type UnaryRequest } from "./call-unary.ts";
 export * from "./certificate-service.ts";
 export * from "./encoded-resource.ts";
+export { handlersOver } from "./handlers-over.ts";
 export * from "./machine-service.ts";
 export * from "./methods.ts";
 export { defaultRateLimit } from "./request-pace.ts";

@@ -3,14 +3,9 @@
 import path from "node:path";
 import { readWorkloadCertificate, type WorkloadCertificate } from "@tulle/identity";
 import { readOwnFile, writeSecretFile } from "@tulle/identity/own";
+import type { JoinAnswer } from "@tulle/xds";
 
-export interface MachineIdentity {
-  readonly name: string;
-  readonly namespace: string;
-  readonly group: string;
-  readonly serviceAccount: string;
-  readonly trustDomain: string;
-  readonly clusterId: string;
+export interface MachineIdentity extends Omit<JoinAnswer, "certChain"> {
   /** `host:port`. */
   readonly controlPlane: string;
 }

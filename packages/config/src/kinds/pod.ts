@@ -1,4 +1,5 @@
 /** Pod: one running instance of a workload, its address and its state. */
+import { conditions } from "./conditions.ts";
 import { boolean, enumeration, integer, list, object, optional, required, string } from "../schema/schema.ts";
 import { defineKind } from "./definition.ts";
 import { subdomainNamedMetadata } from "./metadata.ts";
@@ -34,21 +35,7 @@ const podStatus = object(
     phase: optional(enumeration(["Pending", "Running", "Succeeded", "Failed", "Unknown"]), "Phase."),
     podIP: optional(string(), "Address."),
     podIPs: optional(list(object({ ip: optional(string(), "Address.") })), "Addresses."),
-    conditions: optional(
-      list(
-        object(
-          {
-            type: required(string(), "Condition; `Ready` is the one that counts."),
-            status: required(enumeration(["True", "False", "Unknown"]), "Whether it holds."),
-            reason: optional(string(), "Reason in one word."),
-            message: optional(string(), "Reason in a sentence."),
-            lastTransitionTime: optional(string(), "Since when (RFC 3339)."),
-          },
-          { unread: ["lastProbeTime", "observedGeneration"] },
-        ),
-      ),
-      "Conditions.",
-    ),
+    conditions: conditions("Ready"),
     containerStatuses: optional(
       list(
         object(

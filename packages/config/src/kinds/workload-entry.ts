@@ -3,11 +3,12 @@
  * ServiceEntries and templates of WorkloadGroups have the same fields.
  */
 import { isIP } from "node:net";
-import { enumeration, integer, list, map, object, optional, required, string } from "../schema/schema.ts";
+import { integer, list, map, object, optional, required, string } from "../schema/schema.ts";
 import type { ObjectValue, Report } from "../schema/schema.ts";
 import { dnsLabel, dnsSubdomain, hostName, quote } from "../schema/formats.ts";
 import type { Format } from "../schema/formats.ts";
 import { labelKey, labelValue } from "../schema/label-formats.ts";
+import { conditions } from "./conditions.ts";
 import { noDryRun } from "./dry-run.ts";
 import { defineKind, networkingApiVersions } from "./definition.ts";
 import { subdomainNamedMetadata } from "./metadata.ts";
@@ -91,23 +92,7 @@ function hasAddress({ address = "" }: WorkloadSpec, report: Report): void {
 }
 
 const entryStatus = object(
-  {
-    conditions: optional(
-      list(
-        object(
-          {
-            type: required(string(), "Condition; `Healthy` is the one that counts."),
-            status: required(enumeration(["True", "False", "Unknown"]), "Whether it holds."),
-            reason: optional(string(), "Reason in one word."),
-            message: optional(string(), "Reason in a sentence."),
-            lastTransitionTime: optional(string(), "Since when (RFC 3339)."),
-          },
-          { unread: ["lastProbeTime", "observedGeneration"] },
-        ),
-      ),
-      "Conditions.",
-    ),
-  },
+  { conditions: conditions("Healthy") },
   { unread: ["validationMessages", "observedGeneration"] },
 );
 

@@ -1,6 +1,6 @@
 // The streams of each pod on the port with TLS: they end with their pod, and of too many the oldest makes way.
 import type { Logger } from "@tulle/telemetry";
-import type { AdsConnection, AdsServerHandlers } from "@tulle/xds";
+import { type AdsConnection, type AdsServerHandlers, handlersOver } from "@tulle/xds";
 import { parseNode } from "../scope/proxy.ts";
 import type { KnownPods } from "./known-pods.ts";
 import { maxStreamsPerPod, refusalOf } from "./own-configuration.ts";
@@ -17,22 +17,10 @@ export class PodStreams {
 
   /** The same handlers, which hear of no more streams than a pod may have. */
   bounding(handlers: AdsServerHandlers): AdsServerHandlers {
-    return {
-      onConnect: (connection) => {
-        this.#add(connection);
-        handlers.onConnect(connection);
-      },
-      onSubscribe: (connection, subscription) => handlers.onSubscribe(connection, subscription),
-      onAck: (connection, acknowledgement) => handlers.onAck?.(connection, acknowledgement),
-      onNack: (connection, rejection) => handlers.onNack?.(connection, rejection),
-      onSent: (connection, sent) => handlers.onSent?.(connection, sent),
-      onIgnored: (connection, ignored) => handlers.onIgnored?.(connection, ignored),
-      onInternalError: (connection) => handlers.onInternalError?.(connection),
-      onDisconnect: (connection, reason) => {
-        this.#remove(connection);
-        handlers.onDisconnect(connection, reason);
-      },
-    };
+    return handlersOver(handlers, {
+      onConnect: (connection) => this.#add(connection),
+      onDisconnect: (connection) => this.#remove(connection),
+    });
   }
 
   #add(connection: AdsConnection): void {

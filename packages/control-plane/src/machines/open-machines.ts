@@ -3,7 +3,7 @@
 import type { Clock } from "@tulle/timing";
 import type { Store } from "@tulle/config";
 import { type Logger, SeldomWarnings } from "@tulle/telemetry";
-import type { AdsConnection, AdsServerHandlers } from "@tulle/xds";
+import { type AdsConnection, type AdsServerHandlers, handlersOver } from "@tulle/xds";
 import type { MeshAuthority } from "../ca/mesh-authority.ts";
 import type { KeptTexts } from "../state/state-folder.ts";
 import { peerAddress } from "./machine-address.ts";
@@ -66,36 +66,26 @@ export async function openMachines(options: MachinesOptions): Promise<Machines> 
 function following(handlers: AdsServerHandlers, register: MachineRegister, entries: MachineEntries): AdsServerHandlers {
   const open = new Map<string, Set<AdsConnection>>();
   const machineOf = ({ peerIdentity }: AdsConnection) => register.machineOf(peerIdentity?.serial);
-  return {
+  return handlersOver(handlers, {
     onConnect: (connection) => {
       const machine = machineOf(connection);
-      if (machine !== undefined) {
-        const streams = open.get(machine.name) ?? new Set();
-        open.set(machine.name, streams.add(connection));
-        entries.connected(machine, connection);
-        // Of an address that is gone: its end would be noticed after minutes.
-        const isElsewhere = ({ peer }: AdsConnection) => peerAddress(peer) !== peerAddress(connection.peer);
-        for (const stream of [...streams].filter(isElsewhere)) {
-          stream.close("UNAVAILABLE", "the machine has come from another address");
-        }
+      if (machine === undefined) return;
+      const streams = open.get(machine.name) ?? new Set();
+      open.set(machine.name, streams.add(connection));
+      entries.connected(machine, connection);
+      // Of an address that is gone: its end would be noticed after minutes.
+      const isElsewhere = ({ peer }: AdsConnection) => peerAddress(peer) !== peerAddress(connection.peer);
+      for (const stream of [...streams].filter(isElsewhere)) {
+        stream.close("UNAVAILABLE", "the machine has come from another address");
       }
-      handlers.onConnect(connection);
     },
-    onSubscribe: (connection, subscription) => handlers.onSubscribe(connection, subscription),
-    onAck: (connection, acknowledgement) => handlers.onAck?.(connection, acknowledgement),
-    onNack: (connection, rejection) => handlers.onNack?.(connection, rejection),
-    onSent: (connection, sent) => handlers.onSent?.(connection, sent),
-    onIgnored: (connection, ignored) => handlers.onIgnored?.(connection, ignored),
-    onInternalError: (connection) => handlers.onInternalError?.(connection),
-    onDisconnect: (connection, reason) => {
+    onDisconnect: (connection) => {
       const machine = machineOf(connection);
-      if (machine !== undefined) {
-        const streams = open.get(machine.name);
-        streams?.delete(connection);
-        if (streams?.size === 0) open.delete(machine.name);
-        if (machine.isGone !== true) entries.disconnected(machine, connection);
-      }
-      handlers.onDisconnect(connection, reason);
+      if (machine === undefined) return;
+      const streams = open.get(machine.name);
+      streams?.delete(connection);
+      if (streams?.size === 0) open.delete(machine.name);
+      if (machine.isGone !== true) entries.disconnected(machine, connection);
     },
-  };
+  });
 }

@@ -258,16 +258,7 @@ function tlsByName(
 export function translatePassthrough(): Cluster {
   return create(ClusterSchema, {
     name: passthroughCluster,
-    clusterDiscoveryType: {
-      case: "clusterType",
-      value: {
-        name: "envoy.clusters.dynamic_forward_proxy",
-        typedConfig: pack(ClusterConfigSchema, {
-          clusterImplementationSpecifier: { case: "dnsCacheConfig", value: passthroughDnsCache() },
-        }),
-      },
-    },
-    lbPolicy: Cluster_LbPolicy.CLUSTER_PROVIDED,
+    ...byNameOfRequest(undefined),
     connectTimeout: durationOfMs(defaultConnectTimeoutMs),
     circuitBreakers: circuitBreakers({}),
     upstreamBindConfig: fromAnyAddress,

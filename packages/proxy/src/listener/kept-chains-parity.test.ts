@@ -10,29 +10,14 @@ import { after, before, test } from "node:test";
 import type { Any } from "@bufbuild/protobuf/wkt";
 import { ListenerSchema } from "@tulle/xds/envoy/config/listener/v3/listener_pb";
 import { waitFor } from "../../../../tests/tools/processes.ts";
-import { connectionManager, extension, http2Options, loopback, staticCluster } from "../testing/envoy-json.ts";
+import { adsBootstrap } from "../testing/ads-bootstrap.ts";
+import { connectionManager, extension, loopback, staticCluster } from "../testing/envoy-json.ts";
 import { type Side, startEnvoy, startOurs } from "../testing/parity-pair.ts";
 import { packed, startXdsStage, typeUrls, type XdsStage } from "../testing/xds-stage.ts";
 
-const source = { ads: {}, initial_fetch_timeout: "0s", resource_api_version: "V3" };
 const bootstrap = (xdsPort: number): string =>
-  JSON.stringify({
-    node: { id: "sidecar~127.0.0.1~a.b~b.svc.cluster.local", cluster: "a.b" },
-    admin: { address: loopback(0) },
-    dynamic_resources: {
-      ads_config: {
-        api_type: "GRPC",
-        transport_api_version: "V3",
-        grpc_services: [{ envoy_grpc: { cluster_name: "xds" } }],
-      },
-      lds_config: source,
-    },
-    static_resources: {
-      clusters: [
-        staticCluster("xds", [xdsPort], { typed_extension_protocol_options: http2Options }),
-        staticCluster("echo", [(echo.address() as net.AddressInfo).port]),
-      ],
-    },
+  adsBootstrap(xdsPort, ["lds_config"], {
+    clusters: [staticCluster("echo", [(echo.address() as net.AddressInfo).port])],
   });
 
 /** Says all that it hears. */

@@ -10,11 +10,10 @@ import { after, before, test } from "node:test";
 import type { Any } from "@bufbuild/protobuf/wkt";
 import { ListenerSchema } from "@tulle/xds/envoy/config/listener/v3/listener_pb";
 import { waitFor } from "../../../../tests/tools/processes.ts";
-import { connectionManager, extension, http2Options, loopback, router, staticCluster } from "../testing/envoy-json.ts";
+import { adsBootstrap, adsSource } from "../testing/ads-bootstrap.ts";
+import { connectionManager, extension, loopback, router } from "../testing/envoy-json.ts";
 import { type Side, startEnvoy, startOurs } from "../testing/parity-pair.ts";
 import { emptyCluster, packed, startXdsStage, typeUrls, type XdsStage } from "../testing/xds-stage.ts";
-
-const source = { ads: {}, initial_fetch_timeout: "0s", resource_api_version: "V3" };
 
 const chainOf = (typed_config: object) => ({
   filters: [{ name: "envoy.filters.network.http_connection_manager", typed_config }],
@@ -24,7 +23,7 @@ const waitingChain = (stat_prefix: string) =>
   chainOf({
     "@type": extension("filters.network.http_connection_manager.v3.HttpConnectionManager"),
     stat_prefix,
-    rds: { route_config_name: "routes", config_source: source },
+    rds: { route_config_name: "routes", config_source: adsSource },
     http_filters: [router],
   });
 const listener = (name: string, more: object = {}, address: object = loopback(0)): Any =>
@@ -34,25 +33,11 @@ const warmingListener = (stat_prefix: string): Any =>
   packed(ListenerSchema, { name: "warming", address: loopback(0), filter_chains: [waitingChain(stat_prefix)] });
 /** Waits for endpoints that do not come. */
 const warmingCluster = (connect_timeout: string): Any =>
-  emptyCluster("warming", { type: "EDS", connect_timeout, eds_cluster_config: { eds_config: source } });
+  emptyCluster("warming", { type: "EDS", connect_timeout, eds_cluster_config: { eds_config: adsSource } });
 
 const bootstrap = (xdsPort: number): string =>
-  JSON.stringify({
-    node: { id: "sidecar~127.0.0.1~a.b~b.svc.cluster.local", cluster: "a.b" },
-    admin: { address: loopback(0) },
-    dynamic_resources: {
-      ads_config: {
-        api_type: "GRPC",
-        transport_api_version: "V3",
-        grpc_services: [{ envoy_grpc: { cluster_name: "xds" } }],
-      },
-      cds_config: source,
-      lds_config: source,
-    },
-    static_resources: {
-      clusters: [staticCluster("xds", [xdsPort], { typed_extension_protocol_options: http2Options })],
-      listeners: [{ name: "static", address: loopback(0), filter_chains: [chain({})] }],
-    },
+  adsBootstrap(xdsPort, ["cds_config", "lds_config"], {
+    listeners: [{ name: "static", address: loopback(0), filter_chains: [chain({})] }],
   });
 
 const elsewhere = { socket_address: { address: "127.0.0.2", port_value: 0 } };

@@ -21,6 +21,7 @@ import {
 import { BootstrapSchema } from "@tulle/xds/envoy/config/bootstrap/v3/bootstrap_pb";
 import { resourceSchemas } from "@tulle/xds/resource-schemas";
 import { waitFor } from "../../../../tests/tools/processes.ts";
+import { adsConfig } from "../testing/ads-bootstrap.ts";
 import { fromConfiguration } from "../testing/from-configuration.ts";
 import { type IssuedIdentity, type TestAuthority, testAuthority } from "../testing/test-authority.ts";
 import { type RunningProxy, runProxy } from "../run-proxy.ts";
@@ -185,11 +186,7 @@ async function startStage(
     node: { id: "sidecar~127.0.0.1~a.b~b.svc.cluster.local", cluster: "a.b" },
     admin: { address: socketAddress(0) },
     dynamic_resources: {
-      ads_config: {
-        api_type: "GRPC",
-        transport_api_version: "V3",
-        grpc_services: [{ envoy_grpc: { cluster_name: "xds" } }],
-      },
+      ads_config: adsConfig,
       cds_config: { ...ads, initial_fetch_timeout: "0s" },
       lds_config: { ...ads, initial_fetch_timeout: "0s" },
     },
