@@ -69,3 +69,12 @@ export function addressHolder(
     .find(({ endpoints }) => endpoints.some(({ addresses }) => addresses.includes(address)));
   return slice && `an endpoint of ${slice.metadata.name}.${slice.metadata.namespace}`;
 }
+
+/** Whom an address is counted for: a host of IPv6 has all addresses of its network. */
+export function sourceOf(address: string): string {
+  if (!isIPv6(address)) return address;
+  const [head = "", tail] = address.split("::");
+  const groups = head === "" ? [] : head.split(":");
+  const missing = tail === undefined ? 0 : 8 - groups.length - (tail === "" ? 0 : tail.split(":").length);
+  return [...groups, ...Array<string>(missing).fill("0"), ...(tail ?? "").split(":")].slice(0, 4).join(":");
+}

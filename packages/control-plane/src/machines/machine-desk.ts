@@ -16,11 +16,11 @@ import type {
 } from "@tulle/xds";
 import type { MeshAuthority } from "../ca/mesh-authority.ts";
 import type { RenewedCertificate, Renewals } from "../ca/certificate-requests.ts";
-import { addressProblem, peerAddress } from "./machine-address.ts";
+import { CallLimit } from "./call-limit.ts";
+import { addressProblem, peerAddress, sourceOf } from "./machine-address.ts";
 import type { MachineEntries } from "./machine-entries.ts";
 import { machineLabels, type WorkloadGroup } from "./machine-entry.ts";
 import { type MachineRegister, maxMachines, type SavedMachine, type SavedToken } from "./machine-register.ts";
-import { TryLimit } from "./try-limit.ts";
 
 export interface MachineDeskOptions {
   readonly register: MachineRegister;
@@ -38,26 +38,34 @@ interface Caller {
 }
 
 const maxHostnameLength = 253;
+/** Of an address in a minute: secrets have 256 bits, so that what is bounded is work and noise. */
+const maxFailedTries = 10;
+/** Of a machine in a minute; one tells how it is every five seconds. Each may change its entry, and so all proxies. */
+export const maxReports = 600;
 /** Of one machine, that have not ended: each is kept until then. One that renews at half life has two. */
 export const maxCertificates = 256;
 
 export class MachineDesk implements MachineHandlers {
   readonly #options: MachineDeskOptions;
-  readonly #tries: TryLimit;
+  readonly #tries: CallLimit;
+  readonly #reports: CallLimit;
 
   constructor(options: MachineDeskOptions) {
     this.#options = options;
-    this.#tries = new TryLimit(() => options.authority.now());
+    const nowMs = (): number => options.authority.now();
+    this.#tries = new CallLimit(maxFailedTries, nowMs);
+    this.#reports = new CallLimit(maxReports, nowMs);
   }
 
   readonly join = async (request: JoinRequest, { peer }: Caller): Promise<MachineAnswer<JoinAnswer>> => {
     const from = peerAddress(peer);
-    if (!this.#tries.allows(from)) {
+    const source = sourceOf(from);
+    if (!this.#tries.allows(source)) {
       return this.#refused(from, "RESOURCE_EXHAUSTED", "too many tries from this address: wait a minute");
     }
     const judged = this.#judge(request, from);
     if ("ok" in judged) {
-      this.#tries.failed(from);
+      this.#tries.count(source);
       return judged;
     }
     const { token, group, address } = judged;
@@ -99,7 +107,14 @@ export class MachineDesk implements MachineHandlers {
     }
     const found = this.#machineOf(caller);
     if ("ok" in found) return found;
-    const { entries } = this.#options;
+    const { entries, warnings } = this.#options;
+    const name = `${found.name}.${found.namespace}`;
+    if (!this.#reports.allows(name)) {
+      const details = `${name} has reported ${maxReports} times within a minute: wait`;
+      warnings.tell("reports", "a machine reports too often", { machine: name });
+      return { ok: false, status: "RESOURCE_EXHAUSTED", details };
+    }
+    this.#reports.count(name);
     const machine = await this.#moved(found, request.address, peerAddress(caller.peer));
     if ("ok" in machine) return machine;
     const group = entries.groupOf(machine);

@@ -24,7 +24,7 @@ import {
   serverName,
   webNode,
 } from "../testing/proven-world.ts";
-import { maxCertificates } from "./machine-desk.ts";
+import { maxCertificates, maxReports } from "./machine-desk.ts";
 
 const machineAddress = "10.9.0.4";
 
@@ -295,4 +295,19 @@ test("a machine that renews and renews has a limit", async (t) => {
   assert.ok(renewed.ok, JSON.stringify(renewed));
   const answer = await renew({ ...machine.asking, target }, "ledger");
   assert.equal(answer.ok ? "" : answer.status, "RESOURCE_EXHAUSTED");
+});
+
+test("a machine that reports and reports is made to wait, and others are heard", async (t) => {
+  const world = await meshWithGroups(t);
+  const machine = await joined(world);
+  const other = await joined(world, { addresses: ["10.9.0.5"] }, { address: "10.9.0.5" });
+  const tell = (reason: string) => reportMachine(machine.asking, { address: machineAddress, isReady: false, reason });
+  for (let told = 0; told < maxReports; told += 50) {
+    const answers = await Promise.all(Array.from({ length: 50 }, (_, index) => tell(`reason ${told + index}`)));
+    assert.ok(answers.every(({ ok }) => ok));
+  }
+  const refused = await tell("one more");
+  assert.ok(!refused.ok);
+  assert.match(refused.details, /has reported 600 times within a minute: wait$/);
+  assert.ok((await reportMachine(other.asking, { address: "10.9.0.5", isReady: true })).ok);
 });
