@@ -7,6 +7,7 @@ import { buffer } from "node:stream/consumers";
 import { after, before, test } from "node:test";
 import { NetworkNamespace } from "@tulle/capture";
 import { debianTool } from "../../../../tests/tools/debian-tool.ts";
+import { waitFor } from "../../../../tests/tools/processes.ts";
 import { ToolUnavailable } from "../../../../tests/tools/tool-unavailable.ts";
 import { ipBatch } from "./ip-batch.ts";
 import { WayOut } from "./way-out.ts";
@@ -62,7 +63,7 @@ before(async () => {
     "address add 169.254.169.254/16 dev eth0",
   ]);
   const inside = { ipv4: ["10.244.0.0/24"], ipv6: ["fd00:10:244::/64"] };
-  open.use(await WayOut.open({ machine, fabric, device: "machines", inside }));
+  open.use(await WayOut.open({ machine, fabric, device: "machines", inside, connectionsOfPod: 8 }));
   // How much it has heard, once it has heard the end.
   await listenIn(world, (socket) => {
     let heardBytes = 0;
@@ -126,4 +127,17 @@ test("nobody gets in by dialling the port of the way out", async () => {
   const [own] = ports.filter((each) => each !== port);
   assert.ok(own);
   assert.equal(await call("10.244.0.1", own), "ECONNREFUSED");
+});
+
+test("a pod has so many connections and no more, and those that end make room", async () => {
+  const connect = (): Socket => networks.pod.connect({ host: "203.0.113.1", port, allowHalfOpen: true });
+  const held = Array.from({ length: 8 }, connect);
+  for (const socket of held) socket.write("x");
+  await Promise.all(held.map((socket) => once(socket, "connect")));
+  assert.equal(await call("203.0.113.1"), "ECONNRESET");
+  // By its other address it is another one.
+  assert.equal(await call("2001:db8::1"), "2001:db8::2 5");
+  for (const socket of held) socket.end();
+  await Promise.all(held.map((socket) => buffer(socket)));
+  await waitFor(async () => (await call("203.0.113.1")) === "::ffff:203.0.113.2 5", { what: "room" });
 });

@@ -7,6 +7,8 @@ import { acceptBacklog, descriptorOf } from "@tulle/listening";
 
 /** Of all pods together; who comes then is refused. */
 export const maxConnections = 4096;
+/** Of one address of a pod: the others still find a place. */
+const maxConnectionsOfPod = 1024;
 
 const table = "tulle_way_out";
 
@@ -20,15 +22,20 @@ export interface WayOutOptions {
   readonly device: string;
   /** Ranges of the mesh itself. */
   readonly inside: { readonly ipv4: readonly string[]; readonly ipv6: readonly string[] };
+  readonly connectionsOfPod?: number;
 }
 
 export class WayOut implements AsyncDisposable {
   readonly #machine: NetworkNamespace;
   readonly #server: Server;
   readonly #open = new Set<Socket>();
+  readonly #connectionsOfPod: number;
+  /** How many are open, by the pod's address. */
+  readonly #ofPod = new Map<string, number>();
 
-  private constructor(machine: NetworkNamespace) {
+  private constructor({ machine, connectionsOfPod = maxConnectionsOfPod }: WayOutOptions) {
     this.#machine = machine;
+    this.#connectionsOfPod = connectionsOfPod;
     this.#server = createServer({ allowHalfOpen: true, noDelay: true, pauseOnConnect: true }, (socket) =>
       this.#accept(socket),
     );
@@ -36,8 +43,9 @@ export class WayOut implements AsyncDisposable {
   }
 
   /** @throws {CaptureFailure} where the rules cannot be made */
-  static async open({ machine, fabric, device, inside }: WayOutOptions): Promise<WayOut> {
-    const way = new WayOut(machine);
+  static async open(options: WayOutOptions): Promise<WayOut> {
+    const { fabric, device, inside } = options;
+    const way = new WayOut(options);
     const listening = Promise.withResolvers<void>();
     way.#server.once("error", listening.reject);
     // Without a host: looking it up would be a wait, out of that network.
@@ -58,10 +66,21 @@ export class WayOut implements AsyncDisposable {
   #accept(socket: Socket): void {
     const destination = originalDestination(descriptorOf(socket), socket.localAddress ?? "");
     if (destination === undefined || this.#isMachines(destination.ip)) return void socket.resetAndDestroy();
+    const pod = socket.remoteAddress ?? "";
+    const open = this.#ofPod.get(pod) ?? 0;
+    if (open >= this.#connectionsOfPod) return void socket.resetAndDestroy();
+    this.#ofPod.set(pod, open + 1);
+    socket.once("close", () => this.#left(pod));
     const onward = this.#machine.connect({ host: destination.ip, port: destination.port, allowHalfOpen: true });
     onward.setNoDelay(true);
     this.#join(socket, onward);
     this.#join(onward, socket);
+  }
+
+  #left(pod: string): void {
+    const open = this.#ofPod.get(pod)! - 1;
+    if (open > 0) this.#ofPod.set(pod, open);
+    else this.#ofPod.delete(pod);
   }
 
   /**
