@@ -1,5 +1,6 @@
 // Clients that cost more than they pay for, as turns of frames: one table for the codec alone and for a proxy in a
-// process of its own. `/` has a back end, `/none` answers 204 with a large head at once.
+// process of its own. `/` has a back end that answers, `/silent` one that never does, `/none` answers 204 with a large
+// head at once.
 import { frameFlags, frameTypes } from "../codec/http2/frame.ts";
 import type { Http2Stats } from "../codec/http2/http2-stats.ts";
 import { emptySettings, frame, plainFields, settingFrame } from "./http2-peer.ts";
@@ -39,7 +40,7 @@ export const http2Floods: readonly Flood[] = [
   {
     name: "resets that our own refusals are (MadeYouReset, CVE-2025-8671)",
     turn: (index) => [
-      frame(headers, endHeaders, 2 * index + 1, requestFields("/")),
+      frame(headers, endHeaders, 2 * index + 1, requestFields("/silent")),
       frame(windowUpdate, 0, 2 * index + 1, Buffer.alloc(4)),
     ],
     turns: 3000,
@@ -67,14 +68,16 @@ export const http2Floods: readonly Flood[] = [
   },
   {
     name: "empty DATA (CVE-2019-9518)",
-    turn: (index) => [index === 0 ? frame(headers, endHeaders, 1, requestFields("/")) : frame(data, 0, 1)],
+    turn: (index) => [index === 0 ? frame(headers, endHeaders, 1, requestFields("/silent")) : frame(data, 0, 1)],
     turns: 20,
     metric: "inbound_empty_frames_flood",
   },
   {
     name: "empty DATA of two streams in turns",
     turn: (index) => [
-      index < 2 ? frame(headers, endHeaders, 2 * index + 1, requestFields("/")) : frame(data, 0, (2 * index + 1) % 4),
+      index < 2
+        ? frame(headers, endHeaders, 2 * index + 1, requestFields("/silent"))
+        : frame(data, 0, (2 * index + 1) % 4),
     ],
     turns: 20,
     metric: "inbound_empty_frames_flood",

@@ -24,7 +24,12 @@ const noContent: RouteAction = {
 for (const { name, turn, turns, metric, readsNothing = false } of http2Floods) {
   test(`ends a flood: ${name}`, async (t) => {
     const backend = await runBackend(t, (socket) => void socket.write("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n"));
-    const routes = { "/": forwardTo(handBuiltCluster("c", [backend.port])), "/none": noContent };
+    const silent = await runBackend(t, () => undefined);
+    const routes = {
+      "/": forwardTo(handBuiltCluster("c", [backend.port])),
+      "/silent": forwardTo(handBuiltCluster("silent", [silent.port])),
+      "/none": noContent,
+    };
     const http2 = { ...defaultHttp2Options, maxOutboundFrames: 1000 };
     const proxy = await runProxy(t, { routes, config: { http2 } });
     const flooder = await Http2Peer.open(proxy.port);

@@ -63,7 +63,7 @@ const floods: readonly ProcessFlood[] = [
 async function backEnd(t: TestContext): Promise<number> {
   const large = Buffer.alloc(largeBytes, "x");
   const server = http.createServer((request, response) => {
-    response.end(request.url === "/large" ? large : "ok");
+    if (request.url !== "/silent") response.end(request.url === "/large" ? large : "ok");
   });
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
