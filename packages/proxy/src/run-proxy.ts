@@ -12,7 +12,7 @@ import { ServerState } from "./admin/server-state.ts";
 import type { ProxyBootstrap } from "./bootstrap/compile-bootstrap.ts";
 import { BootstrapError } from "./bootstrap/read-bootstrap.ts";
 import { tuneCollector } from "./worker/collector.ts";
-import { systemDnsLookup } from "./cluster/dns-lookup.ts";
+import { systemDnsLookup } from "./cluster/dns-resolver.ts";
 import type { CompileScope } from "./fields/compile-scope.ts";
 import { systemClock } from "./worker/clock.ts";
 import { DataPath } from "./worker/data-path.ts";

@@ -21,6 +21,16 @@ export const fromAnyAddress: MessageInitShape<typeof BindConfigSchema> = {
   extraSourceAddresses: [{ address: { address: "::", portSpecifier: { case: "portValue", value: 0 } } }],
 };
 
+/**
+ * An answer holds for its own time, and for a minute where it says none (Istio: dnsRefreshRate). Without one a proxy
+ * soon asks again.
+ */
+export const dnsRefresh = {
+  dnsRefreshRate: durationOfMs(60_000),
+  dnsFailureRefreshRate: { baseInterval: durationOfMs(1_000), maxInterval: durationOfMs(10_000) },
+  respectDnsTtl: true,
+} satisfies MessageInitShape<typeof ClusterSchema>;
+
 export interface OutsideHost {
   /** A name or an address. */
   readonly host: string;
@@ -37,6 +47,7 @@ export function outsideCluster(name: string, { host, port, tls, protocolOptions 
     name,
     clusterDiscoveryType: { case: "type", value: Cluster_DiscoveryType.STRICT_DNS },
     dnsLookupFamily: Cluster_DnsLookupFamily.V4_PREFERRED,
+    ...dnsRefresh,
     connectTimeout: durationOfMs(connectTimeoutMs),
     typedExtensionProtocolOptions: protocolOptions,
     loadAssignment: {

@@ -19,7 +19,7 @@ import { circuitBreakers, clusterLimits, commonHttpOptions, defaultConnectTimeou
 import { adsConfigSource, configReference, durationOfMs, istioMetadata, pack, socketAddress } from "./messages.ts";
 import { type PortTrafficPolicy, portTrafficPolicy } from "../scope/port-traffic-policy.ts";
 import type { OutboundCluster } from "./outbound-clusters.ts";
-import { fromAnyAddress } from "./outside-cluster.ts";
+import { dnsRefresh, fromAnyAddress } from "./outside-cluster.ts";
 import { reachedOf, translateEndpoints } from "./translate-endpoints.ts";
 import { http2Options, protocolOptions, type UpstreamProtocol, upstreamProtocol } from "./upstream-protocol.ts";
 import { type ClusterContext, type UpstreamTls, upstreamTls } from "./upstream-tls.ts";
@@ -66,9 +66,6 @@ export function translateOutboundCluster(cluster: OutboundCluster, context: Clus
   });
 }
 
-/** How often a proxy asks for a name, and asks again where there was no answer; Envoy heeds the answer's own time. */
-const dnsRefreshMs = 5_000;
-
 /** How the proxy comes to know the endpoints. Those of ServiceEntries may be on other machines. */
 function discovery(cluster: OutboundCluster, context: ClusterContext, tls?: ClientTls): ClusterInit {
   const { name, service, port } = cluster;
@@ -93,8 +90,7 @@ function discovery(cluster: OutboundCluster, context: ClusterContext, tls?: Clie
     },
     loadAssignment: translateEndpoints({ clusterName: name, clusterId, endpoints }),
     dnsLookupFamily: Cluster_DnsLookupFamily.V4_PREFERRED,
-    dnsRefreshRate: durationOfMs(dnsRefreshMs),
-    respectDnsTtl: true,
+    ...dnsRefresh,
     ...bind,
   };
 }

@@ -3,29 +3,39 @@
 import { isIP } from "node:net";
 import type { Logger } from "@tulle/telemetry";
 import { drainHostPool } from "../upstream/host-pool.ts";
+import type { Clock } from "../worker/clock.ts";
 import { Host } from "./cluster.ts";
-import type { DnsLookup, DnsLookupFamily } from "./dns-lookup.ts";
+import type { DnsAnswer, DnsLookup, DnsLookupFamily } from "./dns-lookup.ts";
+import { type DnsRefresh, refreshAfterAnswerMs, refreshAfterFailureMs } from "./dns-refresh.ts";
 
 export interface DynamicForwardHostsOptions {
   readonly lookup: DnsLookup;
   readonly family: DnsLookupFamily;
   /** One more host pushes out the one that was used longest ago; none is pushed out while it serves a request. */
   readonly maxHosts: number;
+  /** A host that nobody has used for so long is forgotten. */
   readonly hostTtlMs: number;
-  /** An answer older than this is asked for anew before it is used. */
-  readonly refreshIntervalMs: number;
+  readonly refresh: DnsRefresh;
+  /** Who asks waits for no longer; 0 = for as long as the resolver does. */
+  readonly queryTimeoutMs: number;
   /** Port of an authority that names none. */
   readonly defaultPort: number;
+  readonly clock: Clock;
+  /** In [0, 1). */
+  readonly random: () => number;
   readonly log: Logger;
-  readonly nowMs: () => number;
 }
 
 interface Entry {
   readonly key: string;
+  readonly name: string;
+  readonly port: number;
   host: Host | undefined;
   usedAtMs: number;
-  resolvedAtMs: number;
+  failures: number;
   pending: Promise<Host | undefined> | undefined;
+  /** Asks again once the answer is over. */
+  timer: unknown;
 }
 
 /** `host:port` in its parts; undefined when it is not an authority. */
@@ -38,6 +48,7 @@ function parseAuthority(authority: string, defaultPort: number): { host: string;
 
 export class DynamicForwardHosts {
   readonly #options: DynamicForwardHostsOptions;
+  /** Those used longest ago come first. */
   readonly #entries = new Map<string, Entry>();
 
   constructor(options: DynamicForwardHostsOptions) {
@@ -53,47 +64,85 @@ export class DynamicForwardHosts {
     const parsed = parseAuthority(authority, this.#options.defaultPort);
     if (parsed === undefined) return undefined;
     const key = `${parsed.host}:${parsed.port}`;
-    const now = this.#options.nowMs();
+    const now = this.#options.clock.monotonicMs();
     let entry = this.#entries.get(key);
     if (entry === undefined) {
       this.#expire(now);
       if (this.#entries.size >= this.#options.maxHosts && !this.#evictOldest()) return undefined;
-      entry = { key, host: undefined, usedAtMs: now, resolvedAtMs: Number.NEGATIVE_INFINITY, pending: undefined };
+      const { host: name, port } = parsed;
+      entry = { key, name, port, host: undefined, usedAtMs: now, failures: 0, pending: undefined, timer: undefined };
     }
     // Re-inserting keeps the map ordered by use.
     this.#entries.delete(key);
     this.#entries.set(key, entry);
     entry.usedAtMs = now;
-    if (entry.host !== undefined && now - entry.resolvedAtMs < this.#options.refreshIntervalMs) return entry.host;
-    entry.pending ??= this.#lookUp(entry, parsed.host, parsed.port).finally(() => {
-      entry.pending = undefined;
-    });
-    // A stale answer serves while the new one is fetched.
-    return entry.host ?? entry.pending;
+    return entry.host ?? this.#ask(entry);
   }
 
   stop(): void {
     for (const entry of this.#entries.values()) this.#drop(entry);
   }
 
-  async #lookUp(entry: Entry, name: string, port: number): Promise<Host | undefined> {
+  /** An answer serves until the next one comes: no request but a host's first waits for one. */
+  #ask(entry: Entry): Promise<Host | undefined> {
+    entry.pending ??= this.#lookUp(entry).finally(() => {
+      entry.pending = undefined;
+    });
+    return entry.pending;
+  }
+
+  async #lookUp(entry: Entry): Promise<Host | undefined> {
+    const { refresh, random, log } = this.#options;
+    let waitMs: number;
     try {
-      const addresses = isIP(name) === 0 ? await this.#options.lookup(name, this.#options.family) : [name];
-      const ip = addresses[0];
-      if (ip !== undefined) this.#take(entry, ip, port, name);
+      const { addresses, ttlMs } = await this.#answer(entry.name);
+      entry.failures = 0;
+      const [ip] = addresses;
+      if (ip !== undefined && this.#isKept(entry)) this.#take(entry, ip);
+      waitMs = refreshAfterAnswerMs(refresh, ip === undefined ? undefined : ttlMs, random);
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
-      this.#options.log.debug("cannot resolve a request's authority", { name, reason });
+      log.debug("cannot resolve a request's authority", { name: entry.name, reason });
+      entry.failures += 1;
+      waitMs = refreshAfterFailureMs(refresh, entry.failures, random);
     }
-    entry.resolvedAtMs = this.#options.nowMs();
-    if (entry.host === undefined && this.#entries.get(entry.key) === entry) this.#entries.delete(entry.key);
+    if (!this.#isKept(entry)) return undefined;
+    // The next request asks again.
+    if (entry.host === undefined) this.#entries.delete(entry.key);
+    else if (isIP(entry.name) === 0) this.#askLater(entry, waitMs);
     return entry.host;
   }
 
-  #take(entry: Entry, ip: string, port: number, hostname: string): void {
+  #isKept(entry: Entry): boolean {
+    return this.#entries.get(entry.key) === entry;
+  }
+
+  #askLater(entry: Entry, waitMs: number): void {
+    const { clock, hostTtlMs } = this.#options;
+    entry.timer = clock.setTimer(() => {
+      const isForgotten = clock.monotonicMs() - entry.usedAtMs >= hostTtlMs && (entry.host?.activeRequests ?? 0) === 0;
+      if (isForgotten) this.#drop(entry);
+      else void this.#ask(entry);
+    }, waitMs);
+  }
+
+  async #answer(name: string): Promise<DnsAnswer> {
+    const { lookup, family, queryTimeoutMs, clock } = this.#options;
+    if (isIP(name) !== 0) return { addresses: [name] };
+    if (queryTimeoutMs === 0) return lookup(name, family);
+    const { promise, reject } = Promise.withResolvers<DnsAnswer>();
+    const timer = clock.setTimer(() => reject(new Error("no answer in time")), queryTimeoutMs);
+    try {
+      return await Promise.race([lookup(name, family), promise]);
+    } finally {
+      clock.clearTimer(timer);
+    }
+  }
+
+  #take(entry: Entry, ip: string): void {
     const old = entry.host;
     if (old !== undefined && old.address.type === "ip" && old.address.ip === ip) return;
-    entry.host = new Host({ type: "ip", ip, port }, hostname, 1, {}, true);
+    entry.host = new Host({ type: "ip", ip, port: entry.port }, entry.name, 1, {}, true);
     if (old !== undefined) retire(old);
   }
 
@@ -115,6 +164,7 @@ export class DynamicForwardHosts {
 
   #drop(entry: Entry): void {
     this.#entries.delete(entry.key);
+    this.#options.clock.clearTimer(entry.timer);
     if (entry.host !== undefined) retire(entry.host);
   }
 }

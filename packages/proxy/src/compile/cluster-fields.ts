@@ -1,13 +1,15 @@
 // Rows of the way to an upstream host: clusters, their load balancing policies and their endpoints.
 import { ClusterSchema } from "@tulle/xds/envoy/config/cluster/v3/cluster_pb";
 import { ClusterLoadAssignmentSchema } from "@tulle/xds/envoy/config/endpoint/v3/endpoint_pb";
+import { CaresDnsResolverConfigSchema } from "@tulle/xds/envoy/extensions/network/dns_resolver/cares/v3/cares_dns_resolver_pb";
+import { GetAddrInfoDnsResolverConfigSchema } from "@tulle/xds/envoy/extensions/network/dns_resolver/getaddrinfo/v3/getaddrinfo_dns_resolver_pb";
 import { ClusterConfigSchema as DynamicForwardSchema } from "@tulle/xds/envoy/extensions/clusters/dynamic_forward_proxy/v3/cluster_pb";
 import { LeastRequestSchema } from "@tulle/xds/envoy/extensions/load_balancing_policies/least_request/v3/least_request_pb";
 import { RandomSchema } from "@tulle/xds/envoy/extensions/load_balancing_policies/random/v3/random_pb";
 import { RoundRobinSchema } from "@tulle/xds/envoy/extensions/load_balancing_policies/round_robin/v3/round_robin_pb";
 import { HttpProtocolOptionsSchema } from "@tulle/xds/envoy/extensions/upstreams/http/v3/http_protocol_options_pb";
 import { checkedMessage } from "../fields/checked-message.ts";
-import { type FieldRows, systemResolver } from "../fields/field-row.ts";
+import type { FieldRows } from "../fields/field-row.ts";
 import { protocolFields } from "../fields/protocol-fields.ts";
 import { matcherFields } from "../fields/matchers/matcher-fields.ts";
 import { sharedFields } from "../fields/shared-fields.ts";
@@ -18,24 +20,20 @@ const clusterFields: FieldRows = {
     used: `name alt_stat_name type cluster_type eds_cluster_config connect_timeout per_connection_buffer_limit_bytes
       lb_policy load_assignment max_requests_per_connection circuit_breakers common_http_protocol_options
       http_protocol_options typed_extension_protocol_options dns_refresh_rate dns_lookup_family
+      respect_dns_ttl dns_jitter dns_failure_refresh_rate typed_dns_resolver_config wait_for_warm_on_init
       upstream_bind_config least_request_lb_config round_robin_lb_config common_lb_config transport_socket
       transport_socket_matches metadata load_balancing_policy http2_protocol_options
       outlier_detection upstream_connection_options health_checks ignore_health_on_host_removal
       original_dst_lb_config cleanup_interval`,
     harmless: {
       stats_matcher: "statistics only",
-      wait_for_warm_on_init: "clusters are always waited for",
       lb_subset_config: "no route carries metadata_match, which is refused by itself",
       track_timeout_budgets: "statistics only",
       track_cluster_stats: "statistics only",
       preconnect_policy: "performance only",
-      dns_jitter: "spreads DNS queries",
-      respect_dns_ttl: "names are asked again at the refresh rate",
-      dns_failure_refresh_rate: "names are asked again at the refresh rate",
       lrs_report_endpoint_metrics: "statistics only",
     },
     warned: {
-      typed_dns_resolver_config: systemResolver,
       close_connections_on_host_health_failure: "connections of HTTP end after their requests, those of TCP go on",
     },
   },
@@ -69,6 +67,7 @@ const clusterFields: FieldRows = {
     harmless: { set_local_interface_name_on_upstream_connections: "statistics only" },
     warned: { happy_eyeballs_config: "an endpoint has one address here" },
   },
+  "envoy.config.cluster.v3.Cluster.RefreshRate": "base_interval max_interval",
   "envoy.config.core.v3.TcpKeepalive": { used: "keepalive_probes keepalive_time keepalive_interval" },
   "envoy.config.cluster.v3.OutlierDetection": {
     used: `consecutive_5xx interval base_ejection_time max_ejection_percent enforcing_consecutive_5xx
@@ -130,6 +129,29 @@ const clusterFields: FieldRows = {
   "envoy.config.cluster.v3.Cluster.TransportSocketMatch": "name match transport_socket",
   "envoy.config.cluster.v3.LoadBalancingPolicy": "policies",
   "envoy.config.cluster.v3.LoadBalancingPolicy.Policy": "typed_extension_config",
+  "envoy.config.core.v3.DnsResolverOptions": {
+    used: "no_default_search_domain",
+    warned: { use_tcp_for_dns_lookups: "names are asked for over UDP, over TCP where an answer is too long" },
+  },
+  "envoy.extensions.network.dns_resolver.cares.v3.CaresDnsResolverConfig": {
+    used: "resolvers use_resolvers_as_fallback dns_resolver_options query_timeout_seconds query_tries",
+    harmless: {
+      udp_max_queries: "how sockets are shared",
+      max_udp_channel_duration: "how sockets are shared",
+      reinit_channel_on_timeout: "resolv.conf is followed",
+      rotate_nameservers: "spreads DNS queries",
+      edns0_max_payload_size: "what does not fit is asked for over TCP",
+      qcache_max_ttl: "no answer is kept beside the hosts",
+    },
+    warned: { filter_unroutable_families: "addresses of both families are used" },
+  },
+  "envoy.extensions.network.dns_resolver.getaddrinfo.v3.GetAddrInfoDnsResolverConfig": {
+    used: "",
+    harmless: {
+      num_retries: "resolv.conf says how often is asked",
+      num_resolver_threads: "performance only",
+    },
+  },
   "envoy.extensions.clusters.dynamic_forward_proxy.v3.ClusterConfig": {
     used: "dns_cache_config",
     harmless: {
@@ -148,3 +170,5 @@ export const roundRobinMessage = checkedMessage(RoundRobinSchema, ...tables);
 export const randomMessage = checkedMessage(RandomSchema, ...tables);
 export const leastRequestMessage = checkedMessage(LeastRequestSchema, ...tables);
 export const dynamicForwardMessage = checkedMessage(DynamicForwardSchema, ...tables);
+export const caresResolverMessage = checkedMessage(CaresDnsResolverConfigSchema, ...tables);
+export const getAddrInfoResolverMessage = checkedMessage(GetAddrInfoDnsResolverConfigSchema, ...tables);

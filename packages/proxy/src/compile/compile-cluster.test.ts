@@ -4,6 +4,7 @@ import { test } from "node:test";
 import { ClusterSchema } from "@tulle/xds/envoy/config/cluster/v3/cluster_pb";
 import { ClusterLoadAssignmentSchema } from "@tulle/xds/envoy/config/endpoint/v3/endpoint_pb";
 import { accepted, fromConfiguration, problemsOf } from "../testing/from-configuration.ts";
+import type { DnsAnswer } from "../cluster/dns-lookup.ts";
 import { compileCluster } from "./compile-cluster.ts";
 import { compileEndpoints } from "./compile-endpoints.ts";
 import { detachedScope } from "../fields/compile-scope.ts";
@@ -169,8 +170,8 @@ for (const { name, statuses, eligible } of [
 }
 
 test("names of DNS clusters are resolved when the cluster starts, and a failure keeps what was known", async () => {
-  const lookup = (name: string): Promise<readonly string[]> =>
-    name === "good" ? Promise.resolve(["10.0.0.1", "10.0.0.2"]) : Promise.reject(new Error("not found"));
+  const lookup = (name: string): Promise<DnsAnswer> =>
+    name === "good" ? Promise.resolve({ addresses: ["10.0.0.1", "10.0.0.2"] }) : Promise.reject(new Error("not found"));
   const strict = accepted(
     compile({ type: "STRICT_DNS", load_assignment: assignment(endpoint("good"), endpoint("bad")) }, { lookup }),
   ).cluster;
@@ -207,9 +208,9 @@ const dynamic = {
 
 test("a dynamic forward proxy resolves each authority once, within its bounds", async () => {
   const asked: string[] = [];
-  const lookup = (name: string): Promise<readonly string[]> => {
+  const lookup = (name: string): Promise<DnsAnswer> => {
     asked.push(name);
-    return name === "bad" ? Promise.reject(new Error("not found")) : Promise.resolve(["10.0.0.7"]);
+    return name === "bad" ? Promise.reject(new Error("not found")) : Promise.resolve({ addresses: ["10.0.0.7"] });
   };
   const { cluster } = accepted(compile(dynamic, { lookup }));
   const resolve = async (authority: string) => (await cluster.resolveAuthority?.(authority))?.addressText;

@@ -3,7 +3,6 @@
 import {
   type Cluster as ClusterMessage,
   Cluster_DiscoveryType as DiscoveryType,
-  Cluster_DnsLookupFamily as LookupFamily,
 } from "@tulle/xds/envoy/config/cluster/v3/cluster_pb";
 import { isIP } from "node:net";
 import { RoutingPriority } from "@tulle/xds/envoy/config/core/v3/base_pb";
@@ -23,14 +22,12 @@ import { HealthCheckEvents } from "../cluster/health-check/health-check-events.t
 import { makeHealthCheckStats } from "../cluster/health-check/health-check-stats.ts";
 import { probesOf } from "../cluster/health-check/make-probe.ts";
 import { makeOutlierStats, OutlierDetection } from "../cluster/outlier-detection.ts";
-import { DnsEndpoints } from "../cluster/dns-endpoints.ts";
-import type { DnsLookupFamily } from "../cluster/dns-lookup.ts";
-import { DynamicForwardHosts } from "../cluster/dynamic-forward-hosts.ts";
 import { type ClusterSettings, RuntimeCluster } from "../cluster/runtime-cluster.ts";
 import type { SecretSlot } from "../tls/secret-slot.ts";
 import { checkFields } from "../fields/check-fields.ts";
 import { checkResourceSource, initialFetchTimeoutMs } from "../fields/check-resource-source.ts";
-import { buildEndpoints, buildNamedEndpoints } from "./compile-endpoints.ts";
+import { compileDnsEndpoints, compileDynamicForwardHosts } from "./compile-dns.ts";
+import { buildEndpoints } from "./compile-endpoints.ts";
 import { compileHealthCheck } from "./compile-health-check.ts";
 import { compileOutlierDetection } from "./compile-outlier-detection.ts";
 import { compileLoadBalancing } from "./compile-load-balancing.ts";
@@ -40,16 +37,12 @@ import type { CompileScope, LogFile } from "../fields/compile-scope.ts";
 import { durationMs } from "../fields/duration.ts";
 import { type Compiled, Place, Problems, compiled } from "../fields/problems.ts";
 import { compileUpstreamTransport } from "./compile-upstream-tls.ts";
-import { decodeTypedConfig, typeUrlOf, unwrapTypedConfig } from "../fields/typed-config.ts";
-import { clusterMessage, dynamicForwardMessage } from "./cluster-fields.ts";
+import { typeUrlOf } from "../fields/typed-config.ts";
+import { clusterMessage } from "./cluster-fields.ts";
 
 const defaultConnectTimeoutMs = 5000;
 const defaultBufferLimitBytes = 1024 * 1024;
 const defaultPanicThresholdPercent = 50;
-const defaultDnsRefreshMs = 5000;
-const defaultDynamicRefreshMs = 60_000;
-const defaultDynamicHostTtlMs = 300_000;
-const defaultDynamicMaxHosts = 1024;
 
 export interface CompiledCluster {
   readonly cluster: RuntimeCluster;
@@ -253,21 +246,6 @@ function openEventLog(path: string, scope: CompileScope, place: Place, problems:
   }
 }
 
-function lookupFamily(family: number): DnsLookupFamily {
-  switch (family) {
-    case LookupFamily.V4_ONLY:
-      return "v4_only";
-    case LookupFamily.V6_ONLY:
-      return "v6_only";
-    case LookupFamily.V4_PREFERRED:
-      return "v4_preferred";
-    case LookupFamily.ALL:
-      return "all";
-    default:
-      return "auto";
-  }
-}
-
 function withHosts(
   message: ClusterMessage,
   type: ClusterType,
@@ -302,66 +280,19 @@ function withHosts(
       return { cluster, ...bare };
     }
     case "strict_dns":
-    case "logical_dns":
-      return { cluster: dnsCluster(message, type, settings, scope, place, problems), ...bare };
+    case "logical_dns": {
+      const { observabilityName } = settings;
+      const source = compileDnsEndpoints(message, { type, observabilityName }, scope, place, problems);
+      return { cluster: new RuntimeCluster(settings, source), ...bare };
+    }
     case "dynamic_forward_proxy":
-      return { cluster: dynamicForwardCluster(message, settings, scope, place, problems), ...bare };
+      return {
+        cluster: new RuntimeCluster(settings, undefined, compileDynamicForwardHosts(message, scope, place, problems)),
+        ...bare,
+      };
     case "original_dst": {
       const hosts = compileOriginalDst(message, settings, scope, place, problems);
       return { cluster: new RuntimeCluster(settings, undefined, hosts), ...bare };
     }
   }
-}
-
-function dnsCluster(
-  message: ClusterMessage,
-  type: "strict_dns" | "logical_dns",
-  settings: ClusterSettings,
-  scope: CompileScope,
-  place: Place,
-  problems: Problems,
-): RuntimeCluster {
-  const at = place.field("load_assignment");
-  const endpoints =
-    message.loadAssignment === undefined ? [] : buildNamedEndpoints(message.loadAssignment, at, problems);
-  if (type === "logical_dns" && endpoints.length !== 1) {
-    const rule = "LOGICAL_DNS clusters must have a single locality_lb_endpoint and a single lb_endpoint";
-    problems.error(at, rule);
-  }
-  const source = new DnsEndpoints({
-    endpoints,
-    usesAllAddresses: type === "strict_dns",
-    lookup: scope.lookup,
-    family: lookupFamily(message.dnsLookupFamily),
-    refreshIntervalMs: Math.max(1, durationMs(message.dnsRefreshRate, defaultDnsRefreshMs)),
-    log: scope.logging.logger("upstream"),
-  });
-  return new RuntimeCluster(settings, source);
-}
-
-function dynamicForwardCluster(
-  message: ClusterMessage,
-  settings: ClusterSettings,
-  scope: CompileScope,
-  place: Place,
-  problems: Problems,
-): RuntimeCluster {
-  const discovery = message.clusterDiscoveryType;
-  const at = place.field("cluster_type").field("typed_config");
-  const typed = discovery.case === "clusterType" ? unwrapTypedConfig(discovery.value.typedConfig) : undefined;
-  const config = typed === undefined ? undefined : decodeTypedConfig(dynamicForwardMessage, typed, at, problems);
-  const implementation = config?.clusterImplementationSpecifier;
-  const cache = implementation?.case === "dnsCacheConfig" ? implementation.value : undefined;
-  if (cache === undefined) problems.error(at, "dns_cache_config is required");
-  const hosts = new DynamicForwardHosts({
-    lookup: scope.lookup,
-    family: lookupFamily(cache?.dnsLookupFamily ?? LookupFamily.AUTO),
-    maxHosts: cache?.maxHosts ?? defaultDynamicMaxHosts,
-    hostTtlMs: durationMs(cache?.hostTtl, defaultDynamicHostTtlMs),
-    refreshIntervalMs: durationMs(cache?.dnsRefreshRate, defaultDynamicRefreshMs),
-    defaultPort: 80,
-    log: scope.logging.logger("upstream"),
-    nowMs: () => performance.now(),
-  });
-  return new RuntimeCluster(settings, undefined, hosts);
 }

@@ -3,11 +3,10 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type DescMessage, type JsonObject, fromBinary } from "@bufbuild/protobuf";
 import { ClusterStatusSchema, ClustersSchema, HostStatusSchema } from "@tulle/xds/envoy/admin/v3/clusters_pb";
-import { DnsCacheConfigSchema } from "@tulle/xds/envoy/extensions/common/dynamic_forward_proxy/v3/dns_cache_pb";
 import { RegexMatcherSchema } from "@tulle/xds/envoy/type/matcher/v3/regex_pb";
 import { RouteSchema } from "@tulle/xds/envoy/config/route/v3/route_components_pb";
 import { bootstrapMessage } from "../bootstrap/bootstrap-fields.ts";
-import { clusterMessage } from "../compile/cluster-fields.ts";
+import { caresResolverMessage, clusterMessage } from "../compile/cluster-fields.ts";
 import { routeMessage } from "../compile/route-fields.ts";
 import { secretMessage } from "../compile/tls-fields.ts";
 import { extAuthzMessage } from "../filters/http/ext-authz/ext-authz-fields.ts";
@@ -21,7 +20,6 @@ import { fromConfiguration } from "../testing/from-configuration.ts";
 import { checkFields } from "./check-fields.ts";
 import { type CheckedMessage, checkedMessage } from "./checked-message.ts";
 import type { FieldRows } from "./field-row.ts";
-import { sharedFields } from "./shared-fields.ts";
 import { Place, Problems, problemText } from "./problems.ts";
 
 interface Told {
@@ -152,10 +150,10 @@ const told: readonly Told[] = [
     at: "tls_certificate.private_key.watched_directory",
   },
   {
-    name: "queries of the resolver's own time-out",
-    message: checkedMessage(DnsCacheConfigSchema, sharedFields),
-    config: { dns_query_timeout: "1s" },
-    at: "dns_query_timeout: ignored: the system's resolver is used",
+    name: "names that are asked for over TCP",
+    message: caresResolverMessage,
+    config: { dns_resolver_options: { use_tcp_for_dns_lookups: true } },
+    at: "dns_resolver_options.use_tcp_for_dns_lookups: ignored: names are asked for over UDP, over TCP where an answer is too long",
     isWarning: true,
   },
   {

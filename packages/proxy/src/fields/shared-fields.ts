@@ -1,5 +1,5 @@
 // Rows of messages that several others hold: addresses, sources of data, services to call.
-import { type FieldRows, noRuntime, oneVersion, socketTuning, systemResolver } from "./field-row.ts";
+import { type FieldRows, noRuntime, oneVersion, socketTuning } from "./field-row.ts";
 
 const core = "envoy.config.core.v3";
 const dynamicForward = "envoy.extensions.common.dynamic_forward_proxy.v3";
@@ -98,15 +98,13 @@ export const sharedFields: FieldRows = {
   },
 
   [`${dynamicForward}.DnsCacheConfig`]: {
-    used: "name dns_lookup_family dns_refresh_rate host_ttl max_hosts",
+    used: `name dns_lookup_family dns_refresh_rate dns_min_refresh_rate dns_failure_refresh_rate host_ttl max_hosts
+      dns_query_timeout typed_dns_resolver_config`,
     harmless: {
-      dns_min_refresh_rate: "the refresh rate is what counts",
-      dns_failure_refresh_rate: "a failure is asked again by the next request",
       dns_cache_circuit_breaker: "max_hosts bounds the queries",
       disable_dns_refresh_on_failure: "a failure is asked again by the next request",
       preresolve_hostnames: "resolved by the first request",
     },
-    warned: { typed_dns_resolver_config: systemResolver, dns_query_timeout: systemResolver },
   },
 
   [`${tls}.SdsSecretConfig`]: "name sds_config",

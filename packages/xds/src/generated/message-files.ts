@@ -484,6 +484,9 @@ export const messageFiles: Readonly<Record<string, readonly string[]>> = {
   "envoy/extensions/filters/network/sni_cluster/v3/sni_cluster_pb": [
     "SniCluster"
   ],
+  "envoy/extensions/filters/network/sni_dynamic_forward_proxy/v3/sni_dynamic_forward_proxy_pb": [
+    "FilterConfig"
+  ],
   "envoy/extensions/filters/network/tcp_proxy/v3/tcp_proxy_pb": [
     "TcpProxy"
   ],
@@ -504,6 +507,12 @@ export const messageFiles: Readonly<Record<string, readonly string[]>> = {
   ],
   "envoy/extensions/load_balancing_policies/round_robin/v3/round_robin_pb": [
     "RoundRobin"
+  ],
+  "envoy/extensions/network/dns_resolver/cares/v3/cares_dns_resolver_pb": [
+    "CaresDnsResolverConfig"
+  ],
+  "envoy/extensions/network/dns_resolver/getaddrinfo/v3/getaddrinfo_dns_resolver_pb": [
+    "GetAddrInfoDnsResolverConfig"
   ],
   "envoy/extensions/request_id/uuid/v3/uuid_pb": [
     "UuidRequestIdConfig"
