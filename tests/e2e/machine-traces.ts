@@ -1,7 +1,10 @@
 // What an instance has on a machine: processes, namespaces, links, tables and mounts, listed by the kernel's own files
 // and the system's own programs.
 import { readdirSync, readFileSync, readlinkSync } from "node:fs";
+import { waitFor } from "../tools/processes.ts";
 import { runCommand } from "../tools/run-command.ts";
+
+const kinds = ["net", "mnt", "pid", "user"];
 
 /** One line each; the same again when nothing of the instance is left. */
 export interface MachineTraces {
@@ -13,7 +16,7 @@ export interface MachineTraces {
 }
 
 /** Of the machine, as far as it could be of an instance in `folder`: other tests have their own beside it. */
-export async function tracesOf(folder: string): Promise<MachineTraces> {
+async function tracesOf(folder: string): Promise<MachineTraces> {
   const [links, tables] = await Promise.all([
     runCommand("ip", ["-o", "link", "show"]),
     runCommand("nft", ["list", "tables"]),
@@ -28,18 +31,37 @@ export async function tracesOf(folder: string): Promise<MachineTraces> {
   };
 }
 
+/** What is of the machine itself: it may be a container, whose files are mounted, and whose link is called eth0. */
+export async function machineOf(folder: string): Promise<MachineTraces> {
+  return { ...(await tracesOf(folder)), processes: [] };
+}
+
+/** All of an instance ends with its processes; the kernel may take a moment. */
+export async function assertNothingLeft(
+  folder: string,
+  namespaces: ReadonlySet<string>,
+  machine: MachineTraces,
+): Promise<void> {
+  let found: unknown;
+  await waitFor(
+    async () => {
+      found = { ...(await tracesOf(folder)), inhabited: inhabited(namespaces) };
+      return JSON.stringify(found) === JSON.stringify({ ...machine, inhabited: [] });
+    },
+    { what: "nothing of the instance to be left", intervalMs: 100, details: () => JSON.stringify(found, undefined, 2) },
+  );
+}
+
 /** Namespaces in which processes of the instance are and this one is not. */
 export function namespacesOf(folder: string): ReadonlySet<string> {
-  const own = new Set(["net", "mnt"].map((kind) => linkOf(`/proc/self/ns/${kind}`)));
-  const found = processesOf(folder).flatMap(({ pid }) =>
-    ["net", "mnt"].map((kind) => linkOf(`/proc/${pid}/ns/${kind}`)),
-  );
+  const own = new Set(kinds.map((kind) => linkOf(`/proc/self/ns/${kind}`)));
+  const found = processesOf(folder).flatMap(({ pid }) => kinds.map((kind) => linkOf(`/proc/${pid}/ns/${kind}`)));
   return new Set(found.filter((each) => each !== "" && !own.has(each)));
 }
 
 /** Of those namespaces the ones in which any process still is. */
-export function inhabited(namespaces: ReadonlySet<string>): readonly string[] {
-  const all = pids().flatMap((pid) => ["net", "mnt"].map((kind) => linkOf(`/proc/${pid}/ns/${kind}`)));
+function inhabited(namespaces: ReadonlySet<string>): readonly string[] {
+  const all = pids().flatMap((pid) => kinds.map((kind) => linkOf(`/proc/${pid}/ns/${kind}`)));
   return [...new Set(all)].filter((each) => namespaces.has(each));
 }
 

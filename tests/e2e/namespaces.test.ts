@@ -9,7 +9,7 @@ import { after, before, describe, test } from "node:test";
 import { debianTool } from "../tools/debian-tool.ts";
 import { freePort, waitFor } from "../tools/processes.ts";
 import { ToolUnavailable } from "../tools/tool-unavailable.ts";
-import { inhabited, namespacesOf, tracesOf, type MachineTraces } from "./machine-traces.ts";
+import { assertNothingLeft, machineOf, namespacesOf } from "./machine-traces.ts";
 import { OutsideClient, outsideAddresses } from "./outside-client.ts";
 import { type CommandResult, ShopInstance, type ShopOptions } from "./shop-instance.ts";
 
@@ -65,23 +65,6 @@ kind: Service
 metadata: { name: taken, namespace: shop, annotations: { local.tulle.io/publish: "${port}:3000" } }
 spec: { selector: { app: catalog }, ports: [{ name: http, port: 80, targetPort: 3000 }] }
 `;
-
-/** All of it ends with its processes; the kernel may take a moment. */
-async function assertNothingLeft(shop: ShopInstance, namespaces: ReadonlySet<string>, machine: MachineTraces) {
-  let found: unknown;
-  await waitFor(
-    async () => {
-      found = { ...(await tracesOf(shop.folder)), inhabited: inhabited(namespaces) };
-      return JSON.stringify(found) === JSON.stringify({ ...machine, inhabited: [] });
-    },
-    { what: "nothing of the instance to be left", intervalMs: 100, details: () => JSON.stringify(found, undefined, 2) },
-  );
-}
-
-/** What is of the machine itself: it may be a container, whose files are mounted, and whose link is called eth0. */
-async function machineOf(folder: string): Promise<MachineTraces> {
-  return { ...(await tracesOf(folder)), processes: [] };
-}
 
 describe("pods in networks of their own", { timeout: 300_000 }, () => {
   let shop: ShopInstance;
@@ -308,7 +291,7 @@ describe("what is left", { timeout: 300_000 }, () => {
     // The instance's own, and each pod's network and files.
     assert.ok(namespaces.size >= 11, String(namespaces.size));
     await shop.mustTulle("down");
-    await assertNothingLeft(shop, namespaces, machine);
+    await assertNothingLeft(shop.folder, namespaces, machine);
   });
 
   test("nothing, when the supervisor is killed", async () => {
@@ -317,7 +300,7 @@ describe("what is left", { timeout: 300_000 }, () => {
     const namespaces = namespacesOf(shop.folder);
     process.kill(shop.up.pid, "SIGKILL");
     await shop.up.exited;
-    await assertNothingLeft(shop, namespaces, machine);
+    await assertNothingLeft(shop.folder, namespaces, machine);
   });
 
   test("nothing, when the start fails for a port that is taken", async (t) => {
@@ -333,7 +316,7 @@ describe("what is left", { timeout: 300_000 }, () => {
     const { code } = await shop.up.exited;
     assert.equal(code, 1, shop.up.output());
     assert.match(shop.up.output(), new RegExp(`port 127\\.0\\.0\\.1:${port} is in use`));
-    await assertNothingLeft(shop, new Set(), machine);
+    await assertNothingLeft(shop.folder, new Set(), machine);
   });
 
   test("a pod whose connections cannot be captured does not start, and says why", async () => {
@@ -375,6 +358,6 @@ describe("what is left", { timeout: 300_000 }, () => {
     const machine = await machineOf(shop.folder);
     const namespaces = namespacesOf(shop.folder);
     await shop.mustTulle("down");
-    await assertNothingLeft(shop, namespaces, machine);
+    await assertNothingLeft(shop.folder, namespaces, machine);
   });
 });

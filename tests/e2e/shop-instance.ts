@@ -11,6 +11,7 @@ import { ApiClient } from "@tulle/config";
 import { apiSocketPath } from "@tulle/local/instance";
 import { podRow, type PodRow as Pod } from "@tulle/cli/pod-row";
 import { freePorts, startProcess, waitFor, type StartedProcess } from "../tools/processes.ts";
+import type { OrdinaryUser } from "../tools/ordinary-user.ts";
 import { mountTinyDisk, type TinyDisk } from "../tools/tiny-disk.ts";
 
 export type { Pod };
@@ -41,9 +42,11 @@ export interface ShopOptions {
   readonly stateDiskBytes?: number;
   /** Changes the copied manifests before the start. */
   readonly prepare?: (folder: string) => Promise<void>;
-  readonly env?: Readonly<Record<string, string>>;
+  readonly env?: Readonly<Record<string, string | undefined>>;
   /** Of the copy. */
   readonly folderName?: string;
+  /** Whose shop it is; only root may run one for another user. */
+  readonly user?: OrdinaryUser;
 }
 
 /** What the sample runs besides the catalog and its front ends needs more than most tests are about. */
@@ -65,13 +68,16 @@ export class ShopInstance implements AsyncDisposable {
   disk: TinyDisk | undefined;
   readonly #parent: string;
   readonly #env: Readonly<Record<string, string | undefined>>;
+  readonly #user: OrdinaryUser | undefined;
 
   private constructor(
     parent: string,
     folder: string,
     ports: ShopPorts,
     env: Readonly<Record<string, string | undefined>>,
+    user: OrdinaryUser | undefined,
   ) {
+    this.#user = user;
     this.#parent = parent;
     this.folder = folder;
     this.port = ports.plain;
@@ -97,7 +103,8 @@ export class ShopInstance implements AsyncDisposable {
     await mkdir(path.join(parent, "state"));
     await options.prepare?.(folder);
     const env = { XDG_STATE_HOME: path.join(parent, "state"), TULLE_DIR: undefined, ...options.env };
-    const shop = new ShopInstance(parent, folder, ports, env);
+    if (options.user !== undefined) options.user.own(parent);
+    const shop = new ShopInstance(parent, folder, ports, env, options.user);
     if (options.stateDiskBytes !== undefined) {
       const state = path.join(folder, ".tulle");
       await mkdir(state, { mode: 0o700 });
@@ -116,7 +123,12 @@ export class ShopInstance implements AsyncDisposable {
       `${this.port}:8080,${this.securePort}:8443`,
       ...args,
     ];
-    return startProcess(process.execPath, command, { name: "tulle up", env: this.#env, cwd: this.#parent });
+    return startProcess(process.execPath, command, {
+      name: "tulle up",
+      env: this.#env,
+      cwd: this.#parent,
+      user: this.#user,
+    });
   }
 
   /** Ends the shop by Ctrl-C and starts it again in the same folder. */
@@ -162,6 +174,7 @@ export class ShopInstance implements AsyncDisposable {
       name: `tulle ${args.join(" ")}`,
       env: { ...this.#env, TULLE_DIR: this.folder },
       cwd: this.folder,
+      user: this.#user,
     });
     const { code } = await command.exited;
     await waitFor(() => command.child.stdout?.closed === true && command.child.stderr?.closed === true, {

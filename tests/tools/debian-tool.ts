@@ -39,6 +39,7 @@ const programs = {
   curl: { packageName: "curl", program: "curl" },
   openssl: { packageName: "openssl", program: "openssl" },
   tcpdump: { packageName: "tcpdump", program: "tcpdump" },
+  newuidmap: { packageName: "uidmap", program: "newuidmap" },
   taskset: { packageName: "util-linux", program: "taskset" },
 } as const satisfies Record<string, DebianProgram>;
 

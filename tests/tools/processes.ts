@@ -78,6 +78,8 @@ export interface StartOptions {
   readonly group?: boolean;
   /** Written to the process's standard input, which is then closed; without it standard input is /dev/null. */
   readonly input?: string;
+  /** Runs it as that user, who has no other group; only root may. */
+  readonly user?: { readonly uid: number; readonly gid: number } | undefined;
 }
 
 export interface StartedProcess extends AsyncDisposable {
@@ -137,6 +139,7 @@ class CapturedProcess implements StartedProcess {
       env: { ...process.env, ...options.env },
       stdio: [options.input === undefined ? "ignore" : "pipe", "pipe", "pipe"],
       detached: this.#group,
+      ...options.user,
     });
     const spawned = Promise.withResolvers<void>();
     const exited = Promise.withResolvers<ProcessExit>();

@@ -9,8 +9,10 @@ export { addressBytes } from "./ip-address.ts";
 export {
   inheritedCopy,
   makeTransparent,
+  openSocket,
   originalDestination,
   roundTripMicros,
+  type SocketKind,
   transparentSocket,
   unixSocketPeer,
 } from "./kernel.ts";

@@ -155,6 +155,7 @@ export function roundTripMicros(descriptor: number): number | undefined {
 }
 
 const streamSocket = 1;
+const datagramSocket = 2;
 const socketNonBlocking = 0o4000;
 const addressFamilyInet = 2;
 const addressFamilyInet6 = 10;
@@ -208,6 +209,19 @@ export function transparentSocket(address: Uint8Array, port: number, mark?: numb
   } catch {
     return undefined;
   }
+}
+
+export type SocketKind = "tcp4" | "tcp6" | "udp4" | "udp6";
+
+/**
+ * A socket of the network that the calling thread is in, bound and connected to nothing, for `new net.Socket({ fd })`,
+ * `bind({ fd })` and the like. Answers its descriptor, or undefined where the kernel gives none.
+ */
+export function openSocket(kind: SocketKind): number | undefined {
+  const family = kind.endsWith("6") ? addressFamilyInet6 : addressFamilyInet;
+  const type = kind.startsWith("udp") ? datagramSocket : streamSocket;
+  const descriptor = Number(calls().socket(family, type | socketCloseOnExec | socketNonBlocking, 0));
+  return descriptor < 0 ? undefined : descriptor;
 }
 
 const newNetwork = 0x40_00_00_00;

@@ -48,9 +48,9 @@ export class NetworkNamespace implements Disposable {
     return new NetworkNamespace(openSync(path, "r"));
   }
 
-  /** Of a descriptor that was inherited, which is its own from now on. */
-  static of(descriptor: number): NetworkNamespace {
-    return new NetworkNamespace(descriptor);
+  /** Puts the calling thread into the network of a descriptor, for good. @throws where it may not */
+  static stayIn(descriptor: number): void {
+    if (!enterNetwork(descriptor)) throw new Error("this process may not enter the network");
   }
 
   /** For other processes of this user, as long as this one has it. */

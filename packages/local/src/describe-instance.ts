@@ -7,12 +7,12 @@ export interface DescribedOptions {
   readonly dir: string;
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Missing in loopback mode. */
-  readonly machineNetwork?: unknown;
+  readonly ownNetwork?: unknown;
 }
 
 /** `address` is the control plane's. */
 export function describeInstance(
-  { dir, env, machineNetwork }: DescribedOptions,
+  { dir, env, ownNetwork }: DescribedOptions,
   stateDir: string,
   address: string,
   startTime: string,
@@ -25,7 +25,7 @@ export function describeInstance(
     apiUrl: `http://${address}:${apiPort}`,
     xdsAddress: `${address}:${xdsPort}`,
     publishedPorts: [],
-    ...(machineNetwork === undefined ? {} : { mode: "namespaces" }),
+    ...(ownNetwork === undefined ? {} : { mode: "namespaces" }),
     ready: false,
     startedAt: new Date().toISOString(),
     developmentRootFile: developmentRootFile(env),

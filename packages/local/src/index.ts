@@ -2,7 +2,7 @@
 export type { SupervisorEvent } from "./supervisor-event.ts";
 export type { UpOptions } from "./supervisor.ts";
 export { CannotStart } from "./cannot-start.ts";
-export { startInOwnNetwork, takeMachineNetwork } from "./namespaces/own-network.ts";
+export { enterOwnNetwork, type OwnNetwork } from "./namespaces/own-network.ts";
 export { Supervisor } from "./supervisor.ts";
 export type { LocalPod, PodPhase } from "./pod/local-pod.ts";
 export type { EntryAnswer, EntryRequest, LocalhostPort, PodEntry } from "./pod/pod-entry.ts";

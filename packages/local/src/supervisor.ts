@@ -1,7 +1,6 @@
 // `tulle up` without its terminal: takes a folder, runs its control plane and, through the reconciler, its pods, until
 // it is told to stop.
 import path from "node:path";
-import type { NetworkNamespace } from "@tulle/capture";
 import { ApiClient } from "@tulle/config";
 import { apiSocketName } from "@tulle/config/api";
 import { makeSocketPath, removeSocketFolder } from "@tulle/identity/own";
@@ -14,6 +13,7 @@ import { claimBlock } from "./network/address-block.ts";
 import { LoopbackNetwork } from "./network/loopback-network.ts";
 import type { MeshNetwork } from "./network/pod-network.ts";
 import { NamespacesNetwork } from "./namespaces/namespaces-network.ts";
+import type { OwnNetwork } from "./namespaces/own-network.ts";
 import { portProblem } from "./network/port-holder.ts";
 import { isPassing, withHolder } from "./reconcile/published-ports.ts";
 import { keepOthersOut } from "./own-user/keep-others-out.ts";
@@ -43,8 +43,8 @@ export interface UpOptions {
   readonly publish: readonly PortMapping[];
   /** Forget what was applied in earlier runs. */
   readonly fresh: boolean;
-  /** The machine's network, where this process is in one of its own: each pod gets one, too. Else loopback mode. */
-  readonly machineNetwork?: NetworkNamespace | undefined;
+  /** Where this process is in a network of its own: each pod gets one, too. Else loopback mode. */
+  readonly ownNetwork?: OwnNetwork | undefined;
   /** Programs of other users are kept away from all of the instance's addresses. */
   readonly ownUserOnly?: boolean;
   /** Further options of `tulle control-plane`. */
@@ -193,14 +193,9 @@ export class Supervisor {
   }
 
   static async #inNetwork(options: UpOptions, state: StateDirectory, startTime: string): Promise<Supervisor> {
-    const { machineNetwork, env, onEvent } = options;
-    if (machineNetwork !== undefined)
-      return new Supervisor(
-        options,
-        state,
-        await NamespacesNetwork.open(machineNetwork, env["PATH"], onEvent),
-        startTime,
-      );
+    const { ownNetwork, env, onEvent } = options;
+    if (ownNetwork !== undefined)
+      return new Supervisor(options, state, await NamespacesNetwork.open(ownNetwork, env["PATH"], onEvent), startTime);
     const block = await claimBlock(options.dir, state.lastBlockIndex);
     state.rememberBlock(block.index);
     const supervisor = new Supervisor(options, state, new LoopbackNetwork(block), startTime);

@@ -18,6 +18,7 @@ import { addressAnswer, exchange, query } from "../testing/name-servers.ts";
 import { datagramSocket, machine, NodeNetwork, podAddress, type PodName } from "../testing/node-network.ts";
 import { clusterRanges, service, serviceNodes, slices } from "../testing/services.ts";
 import { ClusterDns } from "./cluster-dns.ts";
+import { openSocket } from "../kernel.ts";
 import { LengthPrefixed, withLength } from "./length-prefixed.ts";
 import { podResolverFile } from "./pod-resolver-file.ts";
 
@@ -131,7 +132,7 @@ test("the machine's servers are asked in the network that is theirs", async (t) 
   t.after(() => streams.close());
   await using clusterDns = new ClusterDns({
     forwarding: () => ({ servers: [{ address: "127.0.0.1", port: 53 }], timeoutMs: 30_000, attempts: 1 }),
-    within: (make) => theirs.within(make),
+    openSocket: (kind) => theirs.within(() => openSocket(kind))!,
     metrics: new MetricRegistry(),
   });
   const [at] = await clusterDns.start([{ address: "127.0.0.1", port: 0 }]);

@@ -3,14 +3,14 @@
 import type { MetricRegistry } from "@tulle/telemetry";
 import { systemClock } from "@tulle/timing";
 import { type DnsAddress, type RunningDnsServer, startDnsServer } from "./dns-server.ts";
-import type { ForwarderOptions, NameServer, Within } from "./forwarder.ts";
+import type { ForwarderOptions, NameServer, OpenSocket } from "./forwarder.ts";
 import { type NameEntry, NameTable } from "./name-table.ts";
 
 export interface ClusterDnsOptions {
   /** Asked anew for each question that is not the cluster's. */
   readonly forwarding: ForwarderOptions["forwarding"];
-  /** Makes sockets in the network from which those servers are reached; default: this process's own. */
-  readonly within?: Within;
+  /** Makes sockets of the network from which those servers are reached; default: this process's own. */
+  readonly openSocket?: OpenSocket;
   /** Default `cluster.local`: a name in it that is not known is none. */
   readonly clusterDomain?: string;
   readonly metrics: MetricRegistry;
@@ -27,13 +27,13 @@ export class ClusterDns implements AsyncDisposable {
 
   /** At the addresses of this process's network, for both transports. Rejects when one cannot be bound. */
   async start(addresses: readonly DnsAddress[]): Promise<readonly NameServer[]> {
-    const { forwarding, within, clusterDomain = "cluster.local", metrics } = this.#options;
+    const { forwarding, openSocket, clusterDomain = "cluster.local", metrics } = this.#options;
     this.#running = await startDnsServer({
       addresses,
       names: () => this.#names,
       ownDomains: [clusterDomain],
       forwarding,
-      ...(within === undefined ? {} : { within }),
+      ...(openSocket === undefined ? {} : { openSocket }),
       metrics,
       clock: systemClock,
     });

@@ -17,7 +17,7 @@ import {
   responseCode,
   writeAnswer,
 } from "./dns-message.ts";
-import { Forwarder, type ForwarderOptions, type NameServer, type Transport, type Within } from "./forwarder.ts";
+import { Forwarder, type ForwarderOptions, type NameServer, type Transport, type OpenSocket } from "./forwarder.ts";
 import { LengthPrefixed, withLength } from "./length-prefixed.ts";
 import type { NameTable } from "./name-table.ts";
 
@@ -34,7 +34,7 @@ export interface DnsServerOptions {
   /** Domains that nobody else knows: a name in them that is not in the table is none. */
   readonly ownDomains: readonly string[];
   readonly forwarding: ForwarderOptions["forwarding"];
-  readonly within?: Within;
+  readonly openSocket?: OpenSocket;
   readonly metrics: MetricRegistry;
   readonly clock: Clock;
 }

@@ -2,8 +2,9 @@
 // but for the number of each. Nothing is kept: what a server said once may be wrong later.
 import { randomInt } from "node:crypto";
 import { createSocket, type Socket as DatagramSocket } from "node:dgram";
-import { connect, isIPv6, type Socket } from "node:net";
+import { connect, isIPv6, Socket, type SocketConstructorOpts } from "node:net";
 import type { Clock } from "@tulle/timing";
+import type { SocketKind } from "../kernel.ts";
 import { isAnswerTo, isRefusal } from "./dns-message.ts";
 import { LengthPrefixed, withLength } from "./length-prefixed.ts";
 
@@ -25,11 +26,12 @@ export interface ForwarderOptions {
   /** Asked anew for each question: the machine's settings change while it runs. */
   readonly forwarding: () => Forwarding;
   readonly clock: Clock;
-  /** Makes sockets in the network from which the servers are reached; default: this process's own. */
-  readonly within?: Within;
+  /** Makes sockets of the network from which the servers are reached; default: this process's own. */
+  readonly openSocket?: OpenSocket;
 }
 
-export type Within = <T>(make: () => T) => T;
+/** Answers the descriptor. */
+export type OpenSocket = (kind: SocketKind) => number;
 
 export type Transport = "udp" | "tcp";
 
@@ -149,8 +151,7 @@ export class Forwarder {
       resolve(answer);
     };
     const ask = transport === "udp" ? askByDatagram : askByStream;
-    const { within = inOwnNetwork } = this.#options;
-    const { localPort, end } = within(() => ask(server, message, onMessage, giveUp));
+    const { localPort, end } = ask({ server, message, openSocket: this.#options.openSocket }, onMessage, giveUp);
     const cancel = this.#options.clock.after(timeoutMs, giveUp);
     this.#asked.set(number, { message, localPort });
     waiting.giveUp = giveUp;
@@ -201,14 +202,23 @@ function familyOf(address: string): 4 | 6 {
   return isIPv6(address.replace(/%.*$/, "")) ? 6 : 4;
 }
 
-const inOwnNetwork: Within = (make) => make();
+interface Question {
+  readonly server: NameServer;
+  readonly message: Buffer;
+  readonly openSocket: OpenSocket | undefined;
+}
 
-type Ask = (server: NameServer, message: Buffer, onMessage: (message: Buffer) => void, onFailed: () => void) => Attempt;
+type Ask = (question: Question, onMessage: (message: Buffer) => void, onFailed: () => void) => Attempt;
+
+function socketOf(fd: number): Socket {
+  return new Socket({ fd, readable: true, writable: true, manualStart: true } as SocketConstructorOpts);
+}
 
 /** Of a connected socket the kernel takes nothing that comes from elsewhere, and tells that nobody listens there. */
-const askByDatagram: Ask = ({ address, port }, message, onMessage, onFailed) => {
+const askByDatagram: Ask = ({ server: { address, port }, message, openSocket }, onMessage, onFailed) => {
   const type = familyOf(address) === 6 ? "udp6" : "udp4";
   const socket: DatagramSocket = createSocket({ type, lookup: lookUpNothing });
+  if (openSocket !== undefined) socket.bind({ fd: openSocket(type) });
   let isConnected = false;
   socket.on("error", onFailed);
   socket.on("message", onMessage);
@@ -221,13 +231,10 @@ const askByDatagram: Ask = ({ address, port }, message, onMessage, onFailed) => 
   return { localPort: () => (isConnected ? socket.address().port : undefined), end: () => socket.close() };
 };
 
-const askByStream: Ask = ({ address, port }, message, onMessage, onFailed) => {
-  const socket: Socket = connect({
-    host: `${literal}${address}`,
-    port,
-    lookup: lookUpNothing,
-    autoSelectFamily: false,
-  });
+const askByStream: Ask = ({ server: { address, port }, message, openSocket }, onMessage, onFailed) => {
+  const to = { host: `${literal}${address}`, port, lookup: lookUpNothing, autoSelectFamily: false };
+  const fd = openSocket?.(familyOf(address) === 6 ? "tcp6" : "tcp4");
+  const socket: Socket = fd === undefined ? connect(to) : socketOf(fd).connect(to);
   socket.on("connect", () => socket.write(withLength(message)));
   const messages = new LengthPrefixed();
   socket.on("error", onFailed);

@@ -9,6 +9,7 @@ import { addInstanceOption } from "../command/command-options.ts";
 import type { Instance } from "@tulle/local/instance";
 import { enterPod } from "../instance/enter-pod.ts";
 import { connect, withApiFailures } from "../instance/instance-client.ts";
+import { connectWithin } from "./connect-within.ts";
 
 const adminPort = 15_000;
 const maxAnswerCharacters = 256 * 1024 * 1024;
@@ -70,13 +71,8 @@ async function connectionsOf(
   instance: Instance,
   context: Pick<CommandContext, "env">,
 ): Promise<() => Socket> {
-  const { network } = await enterPod(instance, { pod: name, namespace, container: "proxy" }, context);
-  if (network === undefined) throw new CommandFailure(`pod ${name}.${namespace} has no network of its own`);
-  const { NetworkNamespace } = await import("@tulle/capture");
-  return () => {
-    using entered = NetworkNamespace.at(network);
-    return entered.connect({ host: "127.0.0.1", port: adminPort });
-  };
+  const { enterNetwork } = await enterPod(instance, { pod: name, namespace, container: "proxy" }, context);
+  return () => connectWithin(enterNetwork, adminPort);
 }
 
 /** The one of `pods` that is meant. @throws {CommandFailure} */

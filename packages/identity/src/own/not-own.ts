@@ -12,15 +12,30 @@ export function ownUid(): number {
   return process.geteuid?.() ?? 0;
 }
 
+/** The same user by the machine's number, where this process is in a user namespace, which gives users others. */
+export function machineUid(): number {
+  const own = ownUid();
+  // user_namespaces(7): the first number inside, the first one outside, how many.
+  for (const line of textOf("/proc/self/uid_map").split("\n")) {
+    const [inside = 0, outside = 0, count = 0] = line.trim().split(/\s+/).map(Number);
+    if (own >= inside && own < inside + count) return outside + own - inside;
+  }
+  return own;
+}
+
+function textOf(file: string): string {
+  try {
+    return readFileSync(file, "utf8");
+  } catch {
+    return "";
+  }
+}
+
 /** `ann (uid 1000)`, by the list of users of this machine; `uid 1000` where it does not say. */
 export function userName(uid: number): string {
-  let users = "";
-  try {
-    users = readFileSync("/etc/passwd", "utf8");
-  } catch {
-    // Without the list the number has to do.
-  }
-  const entry = users.split("\n").find((line) => line.split(":")[2] === String(uid));
+  // Without the list the number has to do.
+  const users = textOf("/etc/passwd").split("\n");
+  const entry = users.find((line) => line.split(":")[2] === String(uid));
   return entry === undefined ? `uid ${uid}` : `${entry.split(":")[0]} (uid ${uid})`;
 }
 

@@ -4,7 +4,7 @@ import { createHash } from "node:crypto";
 import { lstatSync, realpathSync, rmSync, statSync } from "node:fs";
 import os from "node:os";
 import path from "node:path";
-import { NotOwn, ownUid } from "./not-own.ts";
+import { machineUid, NotOwn, ownUid } from "./not-own.ts";
 import { isOwnFolder, makeOwnFolder } from "./own-folder.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -61,7 +61,7 @@ export function removeSocketFolder(stateFolder: string, env: Environment = proce
 
 /** Where a state folder's sockets may be, the likeliest first; the next one is looked at only when it is asked for. */
 function* shortBases(env: Environment): Iterable<string> {
-  const login = path.join("/run/user", String(ownUid()), "tulle");
+  const login = path.join("/run/user", String(machineUid()), "tulle");
   const runtime = runtimeFolder(env) ?? login;
   yield runtime;
   if (login !== runtime) yield login;
@@ -92,8 +92,10 @@ function temporaryFolder(): string {
       `${temporary} lets other users replace what is in it (no sticky bit): set XDG_RUNTIME_DIR or TMPDIR`,
     );
   }
-  if (stats.uid !== 0 && stats.uid !== ownUid()) throw new NotOwn(`${temporary} belongs to another user: set TMPDIR`);
-  return path.join(temporary, `tulle-${ownUid()}`);
+  // In a user namespace all of the machine's other users are nobody, root too; to him belongs this one.
+  const isRoots = stats.uid === 0 || (temporary === "/tmp" && ownUid() !== machineUid());
+  if (!isRoots && stats.uid !== ownUid()) throw new NotOwn(`${temporary} belongs to another user: set TMPDIR`);
+  return path.join(temporary, `tulle-${machineUid()}`);
 }
 
 function idOf(folder: string): string {

@@ -1,19 +1,19 @@
 // Services of namespaces mode, as on Kubernetes: the nodes lead their addresses and node ports to pods, and a name
 // server behind kube-dns's address knows them. Pods without a sidecar, and gateways, reach Services by it.
 import { readFileSync } from "node:fs";
-import type { NetworkNamespace } from "@tulle/capture";
 import { ClusterDns, forwardingOf, readResolverSettings } from "@tulle/capture/dns";
 import { clusterDnsObjects, serviceNames, ServiceNetwork } from "@tulle/capture/services";
 import type { EndpointSlice, Service } from "@tulle/config";
 import { MetricRegistry } from "@tulle/telemetry";
 import { clusterDns, serviceRanges, supervisorAddress } from "./addresses.ts";
 import type { Node } from "./fabric.ts";
+import type { MachineNetwork } from "./machine-network.ts";
 import type { SystemPrograms } from "./system-programs.ts";
 
 export interface ClusterServicesOptions {
   readonly nodes: readonly Node[];
   /** Where names that are not the cluster's are asked for. */
-  readonly machine: NetworkNamespace;
+  readonly machine: MachineNetwork;
   readonly programs: SystemPrograms;
   /** Whole sentences, for people. */
   readonly onTrouble: (message: string) => void;
@@ -35,7 +35,7 @@ export class ClusterServices {
   static async start({ nodes, machine, programs, onTrouble }: ClusterServicesOptions): Promise<ClusterServices> {
     const names = new ClusterDns({
       forwarding: () => forwardingOf(readResolverSettings(machineResolver()), []),
-      within: (make) => machine.within(make),
+      openSocket: machine.openSocket,
       metrics: new MetricRegistry(),
     });
     await names.start([dnsServer]);

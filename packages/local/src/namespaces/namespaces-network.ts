@@ -9,12 +9,13 @@ import type { SupervisorEvent } from "../supervisor-event.ts";
 import { firstPod, insideRanges, lastPod, serviceRanges, supervisorAddress } from "./addresses.ts";
 import { ClusterServices } from "./cluster-services.ts";
 import { machinesBridge, makeFabric, type Node } from "./fabric.ts";
+import type { MachineNetwork } from "./machine-network.ts";
 import { PodNamespace } from "./pod-namespace.ts";
+import type { OwnNetwork } from "./own-network.ts";
 import { findSystemPrograms, type SystemPrograms } from "./system-programs.ts";
-import { hasWayByIpv6, WayOut } from "./way-out.ts";
+import { WayOut } from "./way-out.ts";
 
-interface Parts {
-  readonly machine: NetworkNamespace;
+interface Parts extends OwnNetwork {
   readonly nodes: readonly Node[];
   readonly programs: SystemPrograms;
   readonly services: ClusterServices;
@@ -30,31 +31,31 @@ export class NamespacesNetwork implements MeshNetwork {
     "namespaces",
   ];
   readonly sharedRange = "";
-  readonly machine: MeshNetwork["machine"];
+  readonly machine: MachineNetwork;
   readonly #nodes: readonly NodeOfPods[];
   readonly #programs: SystemPrograms;
-  readonly #machineNetwork: NetworkNamespace;
+  readonly #userNamespace: string | undefined;
   readonly #services: ClusterServices;
   readonly #wayOut: WayOut;
   readonly #hasWayByIpv6: boolean;
   #cables = 0;
 
-  private constructor({ machine, nodes, programs, services, wayOut }: Parts) {
+  private constructor({ machine, userNamespace, nodes, programs, services, wayOut }: Parts) {
     this.#services = services;
     this.#wayOut = wayOut;
-    this.#hasWayByIpv6 = hasWayByIpv6(machine);
-    this.#machineNetwork = machine;
+    this.#hasWayByIpv6 = machine.hasWayByIpv6();
+    this.#userNamespace = userNamespace;
     this.#programs = programs;
     this.#nodes = nodes.map((node) => new NodeOfPods(node));
-    this.machine = { within: (make) => machine.within(make), connect: (to) => machine.connect(to) };
+    this.machine = machine;
   }
 
   /**
-   * This process was started in a network with nothing in it.
+   * This process is in a network with nothing in it.
    * @throws {CannotStart}
    */
   static async open(
-    machine: NetworkNamespace,
+    { machine, userNamespace }: OwnNetwork,
     searchPath: string | undefined,
     onEvent: (event: SupervisorEvent) => void,
   ): Promise<NamespacesNetwork> {
@@ -69,7 +70,7 @@ export class NamespacesNetwork implements MeshNetwork {
       });
       using fabric = NetworkNamespace.current();
       const wayOut = await WayOut.open({ machine, fabric, device: machinesBridge, inside: insideRanges });
-      return new NamespacesNetwork({ machine, nodes, programs, services, wayOut });
+      return new NamespacesNetwork({ machine, userNamespace, nodes, programs, services, wayOut });
     } catch (error) {
       throw new CannotStart(
         `the network of the pods cannot be made: ${(error as Error).message}`,
@@ -98,6 +99,7 @@ export class NamespacesNetwork implements MeshNetwork {
       address: node.node.addresses.pod(number),
       cable: `pod${this.#cables}`,
       programs: this.#programs,
+      userNamespace: this.#userNamespace,
       hasWayByIpv6: this.#hasWayByIpv6,
       onClose: () => node.release(number),
     });
@@ -107,7 +109,7 @@ export class NamespacesNetwork implements MeshNetwork {
     await this.#wayOut[Symbol.asyncDispose]();
     await this.#services.close();
     for (const { node } of this.#nodes) node.network[Symbol.dispose]();
-    this.#machineNetwork[Symbol.dispose]();
+    this.machine[Symbol.dispose]();
   }
 }
 

@@ -1,50 +1,58 @@
-// In namespaces mode the supervisor itself lives in a network of its own, to which the simulated nodes are connected.
-// It gets there by starting again in the place of itself: the process, its terminal and its number stay. The machine's
-// network comes along as a descriptor, for published ports.
+// In namespaces mode the supervisor itself lives in a network of its own, to which the simulated nodes are connected; a
+// thread of it stays in the machine's. Who is not root becomes root of a user namespace first, by starting again in the
+// place of itself: the process, its terminal and its number stay.
+import os from "node:os";
 import { inheritedCopy, NetworkNamespace } from "@tulle/capture";
 import { CannotStart } from "../cannot-start.ts";
+import { MachineNetwork } from "./machine-network.ts";
 import { findSystemPrograms } from "./system-programs.ts";
+import { makeUserNamespace } from "./user-namespace.ts";
 
-const variable = "TULLE_MACHINE_NETWORK_FD";
+const variable = "TULLE_IN_USER_NAMESPACE";
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** The machine's network, where this process was started again in one of its own; undefined before that. */
-export function takeMachineNetwork(env: Environment): NetworkNamespace | undefined {
-  const descriptor = env[variable];
-  delete process.env[variable];
-  return descriptor === undefined ? undefined : NetworkNamespace.of(Number(descriptor));
+export interface OwnNetwork {
+  readonly machine: MachineNetwork;
+  /** Programs outside of it enter it before they enter anything in it; undefined where there is none. */
+  readonly userNamespace: string | undefined;
 }
 
 /**
- * Starts this program again, in a network with nothing in it; it comes back only by an error. `more` are descriptors
- * that it finds by their variables.
+ * Puts this process into a network with nothing in it. It may start this program again; `more` are descriptors that it
+ * finds by their variables then.
  * @throws {CannotStart}
  */
-export function startInOwnNetwork(env: Environment, more: Readonly<Record<string, number>>): never {
+export async function enterOwnNetwork(env: Environment, more: Readonly<Record<string, number>>): Promise<OwnNetwork> {
   const without = "Leave --mode namespaces out: loopback mode needs none of it.";
   if (process.platform !== "linux")
     throw new CannotStart("pods can have networks of their own on Linux alone", without);
+  const isInside = env[variable] !== undefined;
+  delete process.env[variable];
+  if (process.geteuid!() !== 0) return startAsRootOfItsOwn(env, more);
   findSystemPrograms(env["PATH"]);
-  if (process.geteuid?.() !== 0) {
-    throw new CannotStart(
-      "it takes root to give pods networks of their own (CAP_SYS_ADMIN and CAP_NET_ADMIN)",
-      `Run it as root, in a clone that is root's. ${without}`,
-    );
-  }
-  const machine = NetworkNamespace.current();
   try {
+    const machine = new MachineNetwork();
     NetworkNamespace.leaveCurrent();
+    return { machine, userNamespace: isInside ? `/proc/${process.pid}/ns/user` : undefined };
   } catch (error) {
     throw new CannotStart(
       `no network can be made for the pods: ${(error as Error).message}`,
       `In a container it takes --privileged, or CAP_SYS_ADMIN and CAP_NET_ADMIN. ${without}`,
     );
   }
+}
+
+async function startAsRootOfItsOwn(env: Environment, more: Readonly<Record<string, number>>): Promise<never> {
+  const programs = findSystemPrograms(env["PATH"], "ordinary");
+  const namespace = await makeUserNamespace(programs);
   const inherited: Record<string, string> = {};
   for (const [name, value] of Object.entries(env)) if (value !== undefined) inherited[name] = value;
-  const descriptors = { ...more, [variable]: machine.descriptor };
-  for (const [name, descriptor] of Object.entries(descriptors)) inherited[name] = String(inheritedCopy(descriptor));
-  process.execve!(process.execPath, [process.execPath, ...process.execArgv, ...process.argv.slice(1)], inherited);
+  for (const [name, descriptor] of Object.entries(more)) inherited[name] = String(inheritedCopy(descriptor));
+  // There root is looked up by the machine's list of users, which knows another folder.
+  Object.assign(inherited, { HOME: os.homedir(), [variable]: "1" });
+  const entering = [`--user=/proc/self/fd/${inheritedCopy(namespace)}`, "--setuid", "0", "--setgid", "0", "--"];
+  const again = [process.execPath, ...process.execArgv, ...process.argv.slice(1)];
+  process.execve!(programs.nsenter, [programs.nsenter, ...entering, ...again], inherited);
   throw new Error("this process could not be started again");
 }

@@ -8,6 +8,7 @@ import type { PodAddresses, PodNetwork, ProgramEntry, ProgramStart } from "../ne
 import { type AddressPair, insideRanges } from "./addresses.ts";
 import { type Node, podsBridge } from "./fabric.ts";
 import { ipBatch, setSysctls } from "./ip-batch.ts";
+import { lastId } from "./last-id.ts";
 import { closeMounts, mountPodFiles } from "./pod-files.ts";
 import { programEntry, proxyUser } from "./program-start.ts";
 import type { SystemPrograms } from "./system-programs.ts";
@@ -20,6 +21,8 @@ export interface PodNamespaceOptions {
   /** Of the cable's end at the node; no two pods of a node have the same. */
   readonly cable: string;
   readonly programs: SystemPrograms;
+  /** Who is outside of it enters it first. */
+  readonly userNamespace: string | undefined;
   /** Without it, names with addresses of both families are called by IPv4. */
   readonly hasWayByIpv6: boolean;
   readonly onClose: () => void;
@@ -28,7 +31,6 @@ export interface PodNamespaceOptions {
 /** Ports below 1024 take no right here, as in containers, and ping takes none either. */
 const podSysctls = {
   "net.ipv4.ip_unprivileged_port_start": "0",
-  "net.ipv4.ping_group_range": "0 2147483647",
   "net.ipv4.conf.all.accept_redirects": "0",
   "net.ipv6.conf.all.accept_redirects": "0",
 };
@@ -60,8 +62,14 @@ export class PodNamespace implements PodNetwork {
     this.node = { name: node.addresses.name, address: node.addresses.address.ipv4 };
   }
 
-  get path(): string | undefined {
-    return this.#made?.network.path;
+  get ways(): PodNetwork["ways"] {
+    if (this.#made === undefined) return undefined;
+    const { programs, userNamespace } = this.#options;
+    const user = userNamespace === undefined ? [] : [`--user=${userNamespace}`];
+    return {
+      fromOutside: user.length === 0 ? [] : [programs.nsenter, ...user, "--"],
+      toNetwork: [programs.nsenter, ...user, `--net=${this.#made.network.path}`, "--"],
+    };
   }
 
   proxyFolder(podFolder: string): string {
@@ -71,13 +79,14 @@ export class PodNamespace implements PodNetwork {
   async prepare(podFolder: string): Promise<void> {
     const { plan, name, programs } = this.#options;
     const capture = capturePlanOf(plan);
+    requireUsers(plan);
     const folder = this.proxyFolder(podFolder);
     mkdirSync(folder, { recursive: true, mode: 0o700 });
     chownSync(folder, proxyUser, proxyUser);
     const network = NetworkNamespace.create();
     try {
       await this.#connect(network);
-      setSysctls(network, podSysctls);
+      setSysctls(network, { ...podSysctls, "net.ipv4.ping_group_range": `0 ${Math.min(lastId("gid"), 2 ** 31 - 1)}` });
       if (capture !== undefined) {
         await installCapture(capture, { prefix: [programs.nsenter, `--net=${network.path}`, "--"] });
       }
@@ -143,6 +152,21 @@ export class PodNamespace implements PodNetwork {
   #require(): Made {
     if (this.#made === undefined) throw new Error(`the network of ${this.#options.name} is not there`);
     return this.#made;
+  }
+}
+
+/** @throws in words for people, where a container asks for a user whom a user namespace does not have */
+function requireUsers({ containers }: PodPlan): void {
+  for (const { name, user } of containers) {
+    for (const [field, kind, id] of [
+      ["runAsUser", "uid", user.uid],
+      ["runAsGroup", "gid", user.gid],
+    ] as const) {
+      if (id === undefined || id <= lastId(kind)) continue;
+      throw new Error(
+        `container ${name} cannot have ${field} ${id}: here the highest is ${lastId(kind)} (/etc/sub${kind})`,
+      );
+    }
   }
 }
 

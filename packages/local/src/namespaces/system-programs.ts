@@ -15,12 +15,20 @@ const packages = {
   nft: "nftables",
 } as const;
 
-export type SystemProgram = keyof typeof packages;
+/** What who is not root needs. */
+const packagesOf = { root: packages, ordinary: { ...packages, newuidmap: "uidmap", newgidmap: "uidmap" } } as const;
+
+type User = keyof typeof packagesOf;
+
 /** Absolute paths: an application's PATH says nothing of them. */
-export type SystemPrograms = Readonly<Record<SystemProgram, string>>;
+export type SystemPrograms<Of extends User = "root"> = Readonly<Record<keyof (typeof packagesOf)[Of], string>>;
 
 /** @throws {CannotStart} naming all that is missing */
-export function findSystemPrograms(searchPath: string | undefined): SystemPrograms {
+export function findSystemPrograms<Of extends User = "root">(
+  searchPath: string | undefined,
+  user: Of = "root" as Of,
+): SystemPrograms<Of> {
+  const packageOf: Readonly<Record<string, string>> = packagesOf[user];
   // Who is not root has no folders for the system's programs on PATH (Debian).
   const folders = [...(searchPath ?? "").split(path.delimiter), "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
   const find = (program: string): string | undefined =>
@@ -28,10 +36,10 @@ export function findSystemPrograms(searchPath: string | undefined): SystemProgra
       .filter((folder) => path.isAbsolute(folder))
       .map((folder) => path.join(folder, program))
       .find(isExecutable);
-  const found = Object.keys(packages).map((program) => [program as SystemProgram, find(program)] as const);
+  const found = Object.keys(packageOf).map((program) => [program, find(program)] as const);
   const missing = found.filter(([, file]) => file === undefined).map(([program]) => program);
-  if (missing.length === 0) return Object.fromEntries(found) as SystemPrograms;
-  const wanted = [...new Set(missing.map((program) => packages[program]))].join(" ");
+  if (missing.length === 0) return Object.fromEntries(found) as SystemPrograms<Of>;
+  const wanted = [...new Set(missing.map((program) => packageOf[program]))].join(" ");
   throw new CannotStart(
     `pods cannot have networks of their own: ${missing.join(", ")} not found`,
     `Install ${wanted} (Debian, Ubuntu: apt-get install ${wanted}), or leave --mode namespaces out.`,

@@ -10,6 +10,7 @@ import { debianTool } from "../../../../tests/tools/debian-tool.ts";
 import { waitFor } from "../../../../tests/tools/processes.ts";
 import { ToolUnavailable } from "../../../../tests/tools/tool-unavailable.ts";
 import { ipBatch } from "./ip-batch.ts";
+import { MachineNetwork } from "./machine-network.ts";
 import { WayOut } from "./way-out.ts";
 
 const open = new AsyncDisposableStack();
@@ -63,7 +64,8 @@ before(async () => {
     "address add 169.254.169.254/16 dev eth0",
   ]);
   const inside = { ipv4: ["10.244.0.0/24"], ipv6: ["fd00:10:244::/64"] };
-  open.use(await WayOut.open({ machine, fabric, device: "machines", inside, connectionsOfPod: 8 }));
+  const machineNetwork = open.use(new MachineNetwork(machine));
+  open.use(await WayOut.open({ machine: machineNetwork, fabric, device: "machines", inside, connectionsOfPod: 8 }));
   // How much it has heard, once it has heard the end.
   await listenIn(world, (socket) => {
     let heardBytes = 0;

@@ -1,9 +1,9 @@
 // How pods reach the world in namespaces mode. Nothing of the machine's network is changed for it: connections that are
 // for nobody of the mesh come to this process, which makes each a second time in the machine's network.
-import { readFileSync } from "node:fs";
 import { createServer, type Server, type Socket } from "node:net";
-import { applyRules, isDeliveredHere, type NetworkNamespace, originalDestination } from "@tulle/capture";
+import { applyRules, type NetworkNamespace, originalDestination } from "@tulle/capture";
 import { acceptBacklog, descriptorOf } from "@tulle/listening";
+import type { MachineNetwork } from "./machine-network.ts";
 
 /** Of all pods together; who comes then is refused. */
 export const maxConnections = 4096;
@@ -16,7 +16,7 @@ const table = "tulle_way_out";
 const linkLocal = "169.254.";
 
 export interface WayOutOptions {
-  readonly machine: NetworkNamespace;
+  readonly machine: MachineNetwork;
   /** Where pods' packets come in that are for nobody of the mesh, and by which device. */
   readonly fabric: NetworkNamespace;
   readonly device: string;
@@ -26,7 +26,7 @@ export interface WayOutOptions {
 }
 
 export class WayOut implements AsyncDisposable {
-  readonly #machine: NetworkNamespace;
+  readonly #machine: MachineNetwork;
   readonly #server: Server;
   readonly #open = new Set<Socket>();
   readonly #connectionsOfPod: number;
@@ -90,7 +90,7 @@ export class WayOut implements AsyncDisposable {
   #isMachines(ip: string): boolean {
     const isUnspecified = ip === "0.0.0.0" || ip === "::";
     if (isUnspecified || ip.startsWith(linkLocal)) return true;
-    return this.#machine.within(() => isDeliveredHere(ip)) !== false;
+    return this.#machine.isDeliveredHere(ip) !== false;
   }
 
   #join(from: Socket, to: Socket): void {
@@ -110,21 +110,6 @@ export class WayOut implements AsyncDisposable {
     for (const socket of this.#open) socket.destroy();
     await closed.promise;
   }
-}
-
-/** Whether the network has a way to any host by IPv6, not to some alone. */
-export function hasWayByIpv6(network: NetworkNamespace): boolean {
-  const routes = network.within(() => readFileSync("/proc/thread-self/net/ipv6_route", "utf8")).split("\n");
-  return routes.some((line) => {
-    const [destination = "", prefixLength = "", ...more] = line.trim().split(/\s+/);
-    const [flags = "", device = ""] = more.slice(-2);
-    return /^0{32}$/.test(destination) && prefixLength === "00" && device !== "lo" && isUp(parseInt(flags, 16));
-  });
-}
-
-/** RTF_UP, and not RTF_REJECT (linux/route.h). */
-function isUp(flags: number): boolean {
-  return (flags & 0x1) !== 0 && (flags & 0x2_00) === 0;
 }
 
 function rules(device: string, port: number, { ipv4, ipv6 }: WayOutOptions["inside"]): string {

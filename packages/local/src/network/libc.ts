@@ -40,12 +40,16 @@ export class SystemCallFailed extends Error {
 }
 
 /**
- * A TCP socket that listens on `address`:`port` (IPv4) and is never accepted from in this process. Answers its
- * descriptor.
+ * A TCP socket that listens on `address`:`port` (IPv4) and is never accepted from in this process; `openSocket` makes
+ * it in another network. Answers its descriptor.
  * @throws {SystemCallFailed}
  */
-export function listeningSocket(address: string, port: number): number {
-  const descriptor = socketCall(addressFamilyInet, socketStream | socketCloseOnExec, 0) as number;
+export function listeningSocket(
+  address: string,
+  port: number,
+  openSocket: (kind: "tcp4") => number = openTcpSocket,
+): number {
+  const descriptor = openSocket("tcp4");
   if (descriptor < 0) throw new SystemCallFailed("socket", koffi.errno());
   // Connections of an earlier run in TIME_WAIT must not keep the port; a second listener is refused all the same.
   setsockoptCall(descriptor, socketLevel, reuseAddress, [1], 4);
@@ -53,6 +57,10 @@ export function listeningSocket(address: string, port: number): number {
   if (bindCall(descriptor, target, target.length) !== 0) throw failAndClose("bind", descriptor);
   if (listenCall(descriptor, acceptBacklog) !== 0) throw failAndClose("listen", descriptor);
   return descriptor;
+}
+
+function openTcpSocket(): number {
+  return socketCall(addressFamilyInet, socketStream | socketCloseOnExec, 0) as number;
 }
 
 export function closeSocket(descriptor: number): void {

@@ -2,13 +2,13 @@
 import type { PodPlan } from "../pod/pod-plan.ts";
 import { hostAddress, nodeName } from "../pod/node.ts";
 import type { AddressBlock } from "./address-block.ts";
-import { connectHere, type MeshNetwork, type PodAddresses, type PodNetwork } from "./pod-network.ts";
+import { connectHere, machineHere, type MeshNetwork, type PodAddresses, type PodNetwork } from "./pod-network.ts";
 
 export class LoopbackNetwork implements MeshNetwork {
   readonly controlPlaneAddress: string;
   readonly controlPlaneArguments: readonly string[] = [];
   readonly sharedRange: string;
-  readonly machine = { within: <T>(make: () => T): T => make(), connect: connectHere };
+  readonly machine = machineHere;
   readonly #block: AddressBlock;
 
   constructor(block: AddressBlock) {
@@ -44,7 +44,7 @@ export function loopbackPod(addresses: PodAddresses, close: () => void = () => u
     appAt: addresses.app,
     listenAt: addresses.app,
     connect: connectHere,
-    path: undefined,
+    ways: undefined,
     proxyFolder: (podFolder) => podFolder,
     enter: ({ env }) => ({ enter: [], env }),
     close,

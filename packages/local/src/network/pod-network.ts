@@ -2,8 +2,10 @@
 // is asked. In loopback mode pods share the machine's network, each at addresses of its own; in namespaces mode each
 // has a network of its own. Nothing else asks for the mode.
 import { connect, type Socket } from "node:net";
+import type { SocketKind } from "@tulle/capture";
 import type { EndpointSlice, Service } from "@tulle/config";
 import type { PodPlan } from "../pod/pod-plan.ts";
+import { holderText, isKeptByClosedConnections } from "./port-holder.ts";
 
 export interface PodAddresses {
   /** Of the pod: where its sidecar listens, or its app when it has none. */
@@ -13,8 +15,6 @@ export interface PodAddresses {
 
 /** Opens a connection to an address. */
 export type Connect = (to: { readonly host: string; readonly port: number }) => Socket;
-
-export const connectHere: Connect = (to) => connect(to);
 
 /** As whom a program runs. Who names no user is the one who called `tulle up`. */
 export type ProgramUser = "proxy" | { readonly uid?: number | undefined; readonly gid?: number | undefined };
@@ -32,6 +32,14 @@ export interface ProgramEntry {
   readonly env: Readonly<Record<string, string>>;
 }
 
+/** Words by which programs of this user get in that the supervisor has not started. */
+export interface WaysIn {
+  /** Before those of `enter`. */
+  readonly fromOutside: readonly string[];
+  /** To the network alone. */
+  readonly toNetwork: readonly string[];
+}
+
 /** One pod's. */
 export interface PodNetwork {
   readonly addresses: PodAddresses;
@@ -46,8 +54,8 @@ export interface PodNetwork {
   /** Where an app listens that takes notice of HOST. */
   readonly listenAt: string;
   readonly connect: Connect;
-  /** Of a network that is the pod's alone: where other programs of this user enter it. */
-  readonly path: string | undefined;
+  /** Into a network that is the pod's alone; undefined where there is none, or it is not made yet. */
+  readonly ways: WaysIn | undefined;
   /** Folder of the proxy, within the pod's. */
   proxyFolder(podFolder: string): string;
   /** Makes what has to be there before anything of the pod starts. Rejects in words for people; nothing stays then. */
@@ -56,6 +64,20 @@ export interface PodNetwork {
   enter(start: ProgramStart): ProgramEntry;
   close(): void;
 }
+
+/** The machine's own network. */
+export interface Machine {
+  readonly connect: Connect;
+  /** Descriptor of a new socket of it; missing where this process is in that network itself. */
+  readonly openSocket?: (kind: SocketKind) => number;
+  /** As port-holder.ts has them. */
+  readonly holderText: (address: string, port: number) => string;
+  readonly isKeptByClosedConnections: (address: string, port: number) => boolean;
+}
+
+export const connectHere: Connect = (to) => connect(to);
+
+export const machineHere: Machine = { connect: connectHere, holderText, isKeptByClosedConnections };
 
 /** An instance's. */
 export interface MeshNetwork {
@@ -71,6 +93,6 @@ export interface MeshNetwork {
   /** Told of all Services and endpoints at each change, where the network itself leads to them. */
   readonly followServices?: (services: readonly Service[], endpointSlices: readonly EndpointSlice[]) => void;
   /** Where published ports are. */
-  readonly machine: { readonly within: <T>(make: () => T) => T; readonly connect: Connect };
+  readonly machine: Machine;
   close(): void | Promise<void>;
 }

@@ -18,8 +18,8 @@ export interface PodEntry {
   readonly env: Readonly<Record<string, string>>;
   /** Words before the command, which lead into the pod. */
   readonly enter: readonly string[];
-  /** Of a network of the pod's own: where other programs of this user enter it. */
-  readonly network: string | undefined;
+  /** Words before a program of this user, which lead it into a network of the pod's own, and nothing else. */
+  readonly enterNetwork: readonly string[];
   /** Where the ports are that `localhost` has within a pod, where that is not the pod's own. */
   readonly localhost: readonly LocalhostPort[];
 }
@@ -37,7 +37,7 @@ export interface EnteredPod {
   readonly name: string;
   readonly plan: PodPlan;
   readonly programs: readonly Program[];
-  readonly network: Pick<PodNetwork, "path" | "interceptionMode">;
+  readonly network: Pick<PodNetwork, "ways" | "interceptionMode">;
   readonly localhost: readonly LocalhostPort[];
 }
 
@@ -67,14 +67,16 @@ export function entryOf(
     const names = [...apps.map(({ plan: own }) => own!.name), ...(proxy === undefined ? [] : [proxyContainer])];
     return { problem: `${name} has no container "${container}"`, hint: `It has: ${names.join(", ")}` };
   }
-  if (network.interceptionMode !== "NONE" && network.path === undefined)
+  if (network.interceptionMode !== "NONE" && network.ways === undefined)
     return { problem: `the network of ${name} is not there yet` };
   const { cwd, launch } = program.process.spec;
   const made = launch();
   const which = program.plan?.name ?? proxyContainer;
   if ("missing" in made) return { problem: `the environment of ${which} in ${name} is not there: ${made.missing}` };
   if (!existsSync(cwd)) return { problem: `the folder of ${which} in ${name} is not there: ${cwd}` };
-  return { entry: { cwd, env: made.env, enter: made.enter ?? [], network: network.path, localhost } };
+  const { fromOutside = [], toNetwork = [] } = network.ways ?? {};
+  const enter = [...fromOutside, ...(made.enter ?? [])];
+  return { entry: { cwd, env: made.env, enter, enterNetwork: toNetwork, localhost } };
 }
 
 /** `published` lead to the pod at the machine's own localhost. */

@@ -57,7 +57,7 @@ export interface ProgramSettings {
   readonly plan: ContainerPlan | undefined;
   /** Where it listens and is probed. */
   readonly address: string;
-  readonly network: Pick<PodNetwork, "connect" | "proxyAt" | "path">;
+  readonly network: Pick<PodNetwork, "connect" | "proxyAt" | "ways">;
   /** What it may listen at besides the ports of its plan. */
   readonly ports: readonly number[];
   /** The processes that may listen there for it. */
@@ -202,7 +202,7 @@ export class Program {
     const { address, leaders, network } = this.#settings;
     const explained = this.#explained("Readiness", check);
     // Nobody else is in a network that is the pod's alone.
-    if (network.path !== undefined) return explained;
+    if (network.ways !== undefined) return explained;
     const own = new OwnPorts({ podName: this.#owner.name, address, leaders });
     const ports = this.#ownPorts;
     return async () => {

@@ -6,7 +6,7 @@ import { test, type TestContext } from "node:test";
 import type { Service } from "@tulle/config";
 import { tcpCheck } from "@tulle/listening/probes";
 import { freePort } from "../../../../tests/tools/processes.ts";
-import { connectHere } from "../network/pod-network.ts";
+import { machineHere } from "../network/pod-network.ts";
 import { PublishedPorts, withHolder } from "./published-ports.ts";
 
 function occupy(): Promise<Server> {
@@ -37,13 +37,13 @@ test("a port is open as long as a Service asks for it", async (t) => {
   const ports = openPorts(t);
   const port = await freePort();
   assert.deepEqual(ports.update([gateway(`${port}:8080`)], never), []);
-  assert.equal(await tcpCheck({ address: "127.0.0.1", connect: connectHere }, port, 1000), true);
+  assert.equal(await tcpCheck({ address: "127.0.0.1", connect: machineHere.connect }, port, 1000), true);
   const [held] = ports.forPod({ namespace: "s", labels: { app: "gateway" } });
   // A second look changes nothing: the gateways that run have inherited this very socket.
   ports.update([gateway(`${port}:8080`)], never);
   assert.equal(ports.forPod({ namespace: "s", labels: { app: "gateway" } })[0]!.descriptor, held!.descriptor);
   ports.update([], never);
-  assert.equal(await tcpCheck({ address: "127.0.0.1", connect: connectHere }, port, 1000), false);
+  assert.equal(await tcpCheck({ address: "127.0.0.1", connect: machineHere.connect }, port, 1000), false);
 });
 
 test("it leads to the pods of its Service alone", async (t) => {
@@ -60,7 +60,7 @@ test("a port that is in use is told with its holder and a remedy, and the others
   const { port } = server.address() as AddressInfo;
   const other = await freePort();
   const [problem] = ports.update([gateway(`${port}:8080,${other}:8443`)], never);
-  const told = withHolder(problem!, { within: (make) => make(), connect: connectHere });
+  const told = withHolder(problem!, machineHere);
   assert.match(told.message, new RegExp(`^port 127\\.0\\.0\\.1:${port} is in use by process ${process.pid} \\(`));
   assert.match(told.suggestion, /--publish \d+:8080$/);
   assert.deepEqual(
@@ -105,7 +105,7 @@ test("a port that the proxy binds itself is left alone", async (t) => {
   const ports = openPorts(t);
   const port = await freePort();
   ports.update([gateway(`${port}:8080`)], () => true);
-  assert.equal(await tcpCheck({ address: "127.0.0.1", connect: connectHere }, port, 1000), false);
+  assert.equal(await tcpCheck({ address: "127.0.0.1", connect: machineHere.connect }, port, 1000), false);
   assert.equal(ports.forPod({ namespace: "s", labels: { app: "gateway" } })[0]!.descriptor, undefined);
 });
 

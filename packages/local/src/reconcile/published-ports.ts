@@ -7,15 +7,13 @@ import { type PublishedPort, publishedUrl } from "../instance.ts";
 import type { PlanProblem, PodPlan } from "../pod/pod-plan.ts";
 import { waitUntil } from "../process/wait-until.ts";
 import { publishAnnotation, wantedPorts, type PortMapping, type WantedPort } from "./published-port-mappings.ts";
-import { type Connect, connectHere, type MeshNetwork } from "../network/pod-network.ts";
+import { type Connect, type Machine, machineHere } from "../network/pod-network.ts";
 import { closeSocket, listeningSocket, SystemCallFailed } from "../network/libc.ts";
-import { holderText, isKeptByClosedConnections } from "../network/port-holder.ts";
 
 // Not by an import, which reads every export and so loads fetch's library (ARCHITECTURE.md, "What makes it start
 // quickly").
 const { request } = process.getBuiltinModule("node:http");
 
-const here: MeshNetwork["machine"] = { within: (make) => make(), connect: connectHere };
 const publishAddress = "127.0.0.1";
 const answerTimeoutMs = 30_000;
 /** Of one try. */
@@ -39,10 +37,10 @@ export interface PortForPod {
 export class PublishedPorts {
   readonly #overrides: readonly PortMapping[];
   readonly #held = new Map<number, HeldPort>();
-  readonly #machine: MeshNetwork["machine"];
+  readonly #machine: Machine;
   #services: readonly Service[] = [];
 
-  constructor(overrides: readonly PortMapping[], machine: MeshNetwork["machine"] = here) {
+  constructor(overrides: readonly PortMapping[], machine: Machine = machineHere) {
     this.#overrides = overrides;
     this.#machine = machine;
   }
@@ -90,7 +88,7 @@ export class PublishedPorts {
   }
 
   #listen(port: number): number {
-    return this.#machine.within(() => listeningSocket(publishAddress, port));
+    return listeningSocket(publishAddress, port, this.#machine.openSocket);
   }
 
   /**
@@ -101,7 +99,7 @@ export class PublishedPorts {
     const targets = new Set(taken.map(({ targetPort }) => targetPort));
     const kept = this.#overrides.filter(({ targetPort }) => !targets.has(targetPort));
     const moved = taken.map(({ hostPort, targetPort }) => {
-      const free = this.#machine.within(() => freePortAbove(hostPort, used));
+      const free = this.#freePortAbove(hostPort, used);
       used.add(free);
       return { hostPort: free, targetPort };
     });
@@ -109,6 +107,24 @@ export class PublishedPorts {
       .toSorted((a, b) => a.targetPort - b.targetPort)
       .map(({ hostPort, targetPort }) => `${hostPort}:${targetPort}`);
     return `--publish ${pairs.join(",")}`;
+  }
+
+  /** The next port that nobody listens on now; where a hundred of them are taken, just the next one. */
+  #freePortAbove(port: number, used: ReadonlySet<number>): number {
+    for (let candidate = port + 1; candidate <= Math.min(port + triedPorts, 65_535); candidate += 1) {
+      if (!used.has(candidate) && this.#isFree(candidate)) return candidate;
+    }
+    return port + 1;
+  }
+
+  #isFree(port: number): boolean {
+    try {
+      closeSocket(this.#listen(port));
+      return true;
+    } catch (error) {
+      if (!(error instanceof SystemCallFailed)) throw error;
+      return false;
+    }
   }
 
   /** The ports that lead to pods with these labels. */
@@ -184,15 +200,15 @@ export interface PortProblem extends PlanProblem {
 }
 
 /** Names who has the port, where that can be known. */
-export function withHolder(problem: PortProblem, { within }: MeshNetwork["machine"]): PortProblem {
+export function withHolder(problem: PortProblem, machine: Machine): PortProblem {
   const { takenPort } = problem;
   if (takenPort === undefined) return problem;
-  return { ...problem, message: problem.message + within(() => holderText(publishAddress, takenPort)) };
+  return { ...problem, message: problem.message + machine.holderText(publishAddress, takenPort) };
 }
 
 /** Whether what stands in the way goes by itself within a minute. */
-export function isPassing({ takenPort }: PortProblem, { within }: MeshNetwork["machine"]): boolean {
-  return takenPort !== undefined && within(() => isKeptByClosedConnections(publishAddress, takenPort));
+export function isPassing({ takenPort }: PortProblem, machine: Machine): boolean {
+  return takenPort !== undefined && machine.isKeptByClosedConnections(publishAddress, takenPort);
 }
 
 function subjectOf(service: Service): string {
@@ -238,24 +254,6 @@ function inUse(port: WantedPort, remedy: string): PortProblem {
     suggestion: `End that process, or publish elsewhere: ${remedy}`,
     takenPort: port.hostPort,
   };
-}
-
-/** The next port that nobody listens on now; where a hundred of them are taken, just the next one. */
-function freePortAbove(port: number, used: ReadonlySet<number>): number {
-  for (let candidate = port + 1; candidate <= Math.min(port + triedPorts, 65_535); candidate += 1) {
-    if (!used.has(candidate) && isFree(candidate)) return candidate;
-  }
-  return port + 1;
-}
-
-function isFree(port: number): boolean {
-  try {
-    closeSocket(listeningSocket(publishAddress, port));
-    return true;
-  } catch (error) {
-    if (!(error instanceof SystemCallFailed)) throw error;
-    return false;
-  }
 }
 
 /**

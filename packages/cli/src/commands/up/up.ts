@@ -4,11 +4,11 @@ import path from "node:path";
 import { InvalidArgumentError, Option, type Command } from "commander";
 import {
   CannotStart,
+  enterOwnNetwork,
   FolderInUse,
   parsePortMappings,
-  startInOwnNetwork,
   Supervisor,
-  takeMachineNetwork,
+  type OwnNetwork,
   type PortMapping,
   type ProxyKind,
   type RestartPolicy,
@@ -43,7 +43,7 @@ interface UpCommandOptions {
 export function register(command: Command, context: CommandContext): void {
   command.argument("<folder>", "folder with Kubernetes and mesh manifests (its own files, not its sub-folders)");
   command.addOption(
-    new Option("--mode <mode>", "pods at loopback addresses, or each in a network of its own (needs root)")
+    new Option("--mode <mode>", "pods at loopback addresses, or each in a network of its own")
       .choices(["loopback", "namespaces"])
       .default("loopback"),
   );
@@ -71,7 +71,7 @@ export function register(command: Command, context: CommandContext): void {
   addExamples(command, [
     ["tulle up samples/shop", "run the sample shop; Ctrl-C ends it"],
     ["tulle up samples/shop --publish 8081:8080,8444:8443", "on other ports, where 8080 and 8443 are taken"],
-    ["tulle up samples/shop --mode namespaces", "with captured connections, as root"],
+    ["tulle up samples/shop --mode namespaces", "with captured connections"],
     ["tulle up samples/shop --proxy envoy", "with Envoy beside each app (TULLE_ENVOY, or envoy on PATH)"],
   ]);
   command.action((folder: string, options: UpCommandOptions) =>
@@ -92,9 +92,9 @@ async function up(dir: string, options: UpCommandOptions, context: CommandContex
       exitCode: exitCodes.usage,
     });
   }
-  const machineNetwork = options.mode === "namespaces" ? ownNetwork(options, context) : undefined;
+  const network = options.mode === "namespaces" ? await ownNetwork(options, context) : undefined;
   const progress = new UpProgress(context, dir);
-  const supervisor = await start(dir, options, context, progress, machineNetwork);
+  const supervisor = await start(dir, options, context, progress, network);
   progress.follow(supervisor);
   const abort = new AbortController();
   const ended = endOnSignals(supervisor, abort, progress);
@@ -117,12 +117,12 @@ async function start(
   options: UpCommandOptions,
   context: CommandContext,
   progress: UpProgress,
-  machineNetwork: MachineNetwork,
+  network: OwnNetwork | undefined,
 ): Promise<Supervisor> {
   try {
     return await Supervisor.start({
       dir,
-      machineNetwork,
+      ownNetwork: network,
       proxy: options.proxy,
       restart: options.restart,
       publish: options.publish ?? [],
@@ -142,10 +142,11 @@ async function start(
   }
 }
 
-type MachineNetwork = ReturnType<typeof takeMachineNetwork>;
-
-/** Comes back in a network of the instance's own, after this program was started again there. */
-function ownNetwork({ ownUserOnly, joinAddress }: UpCommandOptions, context: CommandContext): MachineNetwork {
+/** Comes back in a network of the instance's own. */
+async function ownNetwork(
+  { ownUserOnly, joinAddress }: UpCommandOptions,
+  context: CommandContext,
+): Promise<OwnNetwork> {
   if (joinAddress !== undefined) {
     throw new CommandFailure("--join-address is for loopback mode: with --mode namespaces no machine gets there yet", {
       exitCode: exitCodes.usage,
@@ -156,10 +157,8 @@ function ownNetwork({ ownUserOnly, joinAddress }: UpCommandOptions, context: Com
       exitCode: exitCodes.usage,
     });
   }
-  const taken = takeMachineNetwork(context.env);
-  if (taken !== undefined) return taken;
   try {
-    return startInOwnNetwork(context.env, launcherDescriptors());
+    return await enterOwnNetwork(context.env, launcherDescriptors());
   } catch (error) {
     if (!(error instanceof CannotStart)) throw error;
     throw new CommandFailure(error.message, { hint: error.suggestion, cause: error });

@@ -1,0 +1,87 @@
+// The machine's network, for a supervisor that lives in a network of its own: a thread of this process stays there (or
+// goes there), and makes sockets, which are of the network that their maker is in, whoever uses them. So it takes no
+// right to go back.
+import { isIPv6, Socket, type SocketConstructorOpts } from "node:net";
+import { MessageChannel, type MessagePort, receiveMessageOnPort, Worker } from "node:worker_threads";
+import type { ConnectTo, NetworkNamespace, SocketKind } from "@tulle/capture";
+import type { Machine } from "../network/pod-network.ts";
+import type { MachineAnswers, ThreadSettings } from "./machine-thread.ts";
+
+/** It answers within a hundredth of a millisecond; whoever waits so long waits for nothing. */
+const patienceMs = 30_000;
+
+export class MachineNetwork implements Machine, Disposable {
+  readonly #thread: Worker;
+  readonly #port: MessagePort;
+  readonly #turn: Int32Array;
+
+  /** Of the network that this process is in now, or of another one that it may enter. */
+  constructor(network?: NetworkNamespace) {
+    const { port1, port2 } = new MessageChannel();
+    this.#port = port1;
+    this.#turn = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
+    const settings: ThreadSettings = { port: port2, turn: this.#turn, network: network?.descriptor };
+    this.#thread = new Worker(new URL("./machine-thread.ts", import.meta.url), {
+      workerData: settings,
+      transferList: [port2],
+    });
+    this.#thread.unref();
+    this.#wait("begin");
+  }
+
+  openSocket = (kind: SocketKind): number => {
+    const descriptor = this.#ask("openSocket", kind);
+    if (descriptor === undefined) throw new Error("the machine gives no socket");
+    return descriptor;
+  };
+
+  connect = ({ host, port, allowHalfOpen = false }: ConnectTo): Socket => {
+    const fd = this.openSocket(isIPv6(host) ? "tcp6" : "tcp4");
+    const options: SocketConstructorOpts & { readonly manualStart: true } = {
+      fd,
+      allowHalfOpen,
+      readable: true,
+      writable: true,
+      manualStart: true,
+    };
+    return new Socket(options).connect({ host, port });
+  };
+
+  holderText = (address: string, port: number): string => this.#ask("holderText", address, port);
+
+  isKeptByClosedConnections = (address: string, port: number): boolean =>
+    this.#ask("isKeptByClosedConnections", address, port);
+
+  isDeliveredHere(ip: string): boolean | undefined {
+    return this.#ask("isDeliveredHere", ip);
+  }
+
+  hasWayByIpv6(): boolean {
+    return this.#ask("hasWayByIpv6");
+  }
+
+  #ask<Name extends keyof MachineAnswers>(
+    name: Name,
+    ...args: Parameters<MachineAnswers[Name]>
+  ): ReturnType<MachineAnswers[Name]> {
+    Atomics.store(this.#turn, 0, 0);
+    this.#port.postMessage({ name, args });
+    this.#wait(name);
+    const { answer, error } = receiveMessageOnPort(this.#port)!.message as {
+      readonly answer: ReturnType<MachineAnswers[Name]>;
+      readonly error?: string;
+    };
+    if (error !== undefined) throw new Error(error);
+    return answer;
+  }
+
+  #wait(what: string): void {
+    if (Atomics.wait(this.#turn, 0, 0, patienceMs) === "timed-out")
+      throw new Error(`the thread in the machine's network does not answer (${what})`);
+  }
+
+  [Symbol.dispose](): void {
+    this.#port.close();
+    void this.#thread.terminate();
+  }
+}
