@@ -6,9 +6,10 @@ import net from "node:net";
 import path from "node:path";
 import { after, before, describe, test } from "node:test";
 import { temporaryFolder } from "../../../../tests/tools/temporary-folder.ts";
-import { waitFor } from "../../../../tests/tools/processes.ts";
+import { inTime, waitFor } from "../../../../tests/tools/processes.ts";
 import { extension, fileAccessLog, loopback, router } from "../testing/envoy-json.ts";
 import { clients, type Side, startEnvoy, startOurs } from "../testing/parity-pair.ts";
+import { helloFrom, serverName } from "../testing/made-hello.ts";
 import { type NameAnswer, startTestNameServer, type TestNameServer } from "../testing/name-server.ts";
 
 /** An answer that is never asked for again while the test runs. */
@@ -153,6 +154,7 @@ function bootstrap(server: TestNameServer, log: string, backEndPort: number): st
     dns_min_refresh_rate: "1s",
     dns_refresh_rate: "3600s",
     dns_query_timeout: "1s",
+    resolved_address_filter: { ranges: [{ address_prefix: "127.0.9.0", prefix_len: 24 }] },
     ...quickly,
     ...resolverOf(server),
   };
@@ -180,6 +182,24 @@ function bootstrap(server: TestNameServer, log: string, backEndPort: number): st
     ],
     access_log: [fileAccessLog(log, "%RESPONSE_FLAGS%\n")],
   };
+  const named = [
+    {
+      name: "envoy.filters.network.sni_dynamic_forward_proxy",
+      typed_config: {
+        "@type": extension("filters.network.sni_dynamic_forward_proxy.v3.FilterConfig"),
+        dns_cache_config: cache,
+        port_value: backEndPort,
+      },
+    },
+    {
+      name: "envoy.filters.network.tcp_proxy",
+      typed_config: {
+        "@type": extension("filters.network.tcp_proxy.v3.TcpProxy"),
+        stat_prefix: "named",
+        cluster: "asked",
+      },
+    },
+  ];
   return JSON.stringify({
     admin: { address: loopback(0) },
     static_resources: {
@@ -190,6 +210,17 @@ function bootstrap(server: TestNameServer, log: string, backEndPort: number): st
           filter_chains: [
             { filters: [{ name: "envoy.filters.network.http_connection_manager", typed_config: manager }] },
           ],
+        },
+        {
+          name: "named",
+          address: loopback(0),
+          listener_filters: [
+            {
+              name: "envoy.filters.listener.tls_inspector",
+              typed_config: { "@type": extension("filters.listener.tls_inspector.v3.TlsInspector") },
+            },
+          ],
+          filter_chains: [{ filter_chain_match: { server_names: ["*.named.example"] }, filters: named }],
         },
       ],
       clusters: [
@@ -239,9 +270,22 @@ describe("clusters by DNS, beside Envoy", { concurrency: true }, () => {
   const stages = new Map<string, Stage>();
   const folder = temporaryFolder("tulle-dns-parity-");
   // Envoy goes on with a connection that it has, wherever the name leads by now.
-  const backEnd = http.createServer((request, response) =>
+  const web = http.createServer((request, response) =>
     response.setHeader("connection", "close").end(request.socket.localAddress),
   );
+  /** Tells at which address it was asked, whoever begins TLS without any. */
+  const backEnd = net.createServer((socket) => {
+    socket.on("error", () => undefined);
+    socket.once("readable", () => {
+      const chunk = socket.read() as Buffer | null;
+      if (chunk?.[0] === 0x16) {
+        socket.end(socket.localAddress ?? "");
+        return;
+      }
+      if (chunk !== null) socket.unshift(chunk);
+      web.emit("connection", socket);
+    });
+  });
   let port = 0;
 
   before(async () => {
@@ -255,7 +299,7 @@ describe("clusters by DNS, beside Envoy", { concurrency: true }, () => {
       const make = (log: string): string => bootstrap(server, log, port);
       const side = await (which === "ours"
         ? startOurs(path.join(folder, "ours.log"), make)
-        : startEnvoy(folder, 1, make));
+        : startEnvoy(folder, 2, make));
       stages.set(which, { side, server });
     }
   });
@@ -264,7 +308,8 @@ describe("clusters by DNS, beside Envoy", { concurrency: true }, () => {
       await side.stop();
       server.close();
     }
-    backEnd.close().closeAllConnections();
+    backEnd.close();
+    web.closeAllConnections();
   });
 
   const hostsOf = async ({ side }: Stage, cluster: string): Promise<readonly string[]> => {
@@ -309,9 +354,34 @@ describe("clusters by DNS, beside Envoy", { concurrency: true }, () => {
         assert.equal((await ask("moving.example")).body, "127.0.0.2", JSON.stringify(answer));
         server.names.set("moving.example", { a: ["127.0.0.2"], ttlSeconds: 1 });
       }
+      server.names.set("denied.example", { a: ["127.0.9.1"] });
+      assert.equal((await ask("denied.example")).status, 503);
+      server.names.set("half-denied.example", { a: ["127.0.9.1", "127.0.0.2"] });
+      assert.equal((await ask("half-denied.example")).body, "127.0.0.2");
       assert.equal((await ask("nobody.example")).status, 503);
       server.names.set("silent.example", { isSilent: true });
       assert.equal((await ask("silent.example")).status, 503);
+    });
+
+    test(`${which}: the server name of a connection is its host`, async () => {
+      const { side, server } = stages.get(which)!;
+      const open = async (name: string): Promise<string> => {
+        const socket = net.connect(side.ports.get("named")!, "127.0.0.1");
+        socket.on("error", () => undefined);
+        socket.write(helloFrom({ extensions: serverName(Buffer.from(name)) }));
+        let answer = "";
+        socket.on("data", (chunk: Buffer) => (answer += chunk.toString()));
+        const { promise: closed, resolve } = Promise.withResolvers<unknown>();
+        socket.on("close", resolve);
+        await inTime(closed, `an end of the connection for ${name}`);
+        return answer;
+      };
+      server.names.set("a.named.example", { a: ["127.0.0.3"] });
+      server.names.set("denied.named.example", { a: ["127.0.9.1"] });
+      assert.equal(await open("a.named.example"), "127.0.0.3");
+      assert.equal(await open("A.named.example"), "127.0.0.3");
+      for (const name of ["denied.named.example", "nobody.named.example", "a.other.example"])
+        assert.equal(await open(name), "", name);
     });
   }
 });

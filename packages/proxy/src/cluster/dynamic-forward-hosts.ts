@@ -18,6 +18,8 @@ export interface DynamicForwardHostsOptions {
   readonly refresh: DnsRefresh;
   /** Who asks waits for no longer; 0 = for as long as the resolver does. */
   readonly queryTimeoutMs: number;
+  /** Addresses that are not used, whatever a name leads to: all but these may be. */
+  readonly isDenied: (ip: string) => boolean;
   /** Port of an authority that names none. */
   readonly defaultPort: number;
   readonly clock: Clock;
@@ -92,12 +94,14 @@ export class DynamicForwardHosts {
   }
 
   async #lookUp(entry: Entry): Promise<Host | undefined> {
-    const { refresh, random, log } = this.#options;
+    const { refresh, random, log, isDenied } = this.#options;
     let waitMs: number;
     try {
       const { addresses, ttlMs } = await this.#answer(entry.name);
       entry.failures = 0;
-      const [ip] = addresses;
+      const ip = addresses.find((each) => !isDenied(each));
+      if (ip === undefined && addresses.length > 0)
+        log.warning("the name of a host leads to addresses that are denied", { name: entry.name });
       if (ip !== undefined && this.#isKept(entry)) this.#take(entry, ip);
       waitMs = refreshAfterAnswerMs(refresh, ip === undefined ? undefined : ttlMs, random);
     } catch (error) {

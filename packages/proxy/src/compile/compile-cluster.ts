@@ -287,7 +287,11 @@ function withHosts(
     }
     case "dynamic_forward_proxy":
       return {
-        cluster: new RuntimeCluster(settings, undefined, compileDynamicForwardHosts(message, scope, place, problems)),
+        cluster: new RuntimeCluster(
+          settings,
+          undefined,
+          compileDynamicForwardHosts(message, settings.tlsTransports.length > 0, scope, place, problems),
+        ),
         ...bare,
       };
     case "original_dst": {

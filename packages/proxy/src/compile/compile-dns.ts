@@ -17,6 +17,7 @@ import type { DnsRefresh } from "../cluster/dns-refresh.ts";
 import { DnsResolver } from "../cluster/dns-resolver.ts";
 import { makeDnsStats } from "../cluster/dns-stats.ts";
 import { DynamicForwardHosts } from "../cluster/dynamic-forward-hosts.ts";
+import { compileCidr } from "../fields/cidr.ts";
 import type { CompileScope } from "../fields/compile-scope.ts";
 import { durationMs } from "../fields/duration.ts";
 import type { Place, Problems } from "../fields/problems.ts";
@@ -70,8 +71,10 @@ export function compileDnsEndpoints(
   });
 }
 
+/** `usesTls`: whether its hosts are spoken to by TLS. */
 export function compileDynamicForwardHosts(
   message: ClusterMessage,
+  usesTls: boolean,
   scope: CompileScope,
   place: Place,
   problems: Problems,
@@ -85,11 +88,12 @@ export function compileDynamicForwardHosts(
     problems.error(at, "dns_cache_config is required");
     return undefined;
   }
-  return compileDnsCache(implementation.value, scope, at.field("dns_cache_config"), problems);
+  return compileDnsCache(implementation.value, usesTls, scope, at.field("dns_cache_config"), problems);
 }
 
 function compileDnsCache(
   cache: DnsCacheConfig,
+  usesTls: boolean,
   scope: CompileScope,
   place: Place,
   problems: Problems,
@@ -108,11 +112,23 @@ function compileDnsCache(
     hostTtlMs: durationMs(cache.hostTtl, defaultCacheHostTtlMs),
     refresh,
     queryTimeoutMs: durationMs(cache.dnsQueryTimeout, defaultCacheQueryTimeoutMs),
-    defaultPort: 80,
+    isDenied: addressFilter(cache.resolvedAddressFilter, place.field("resolved_address_filter"), problems),
+    defaultPort: usesTls ? 443 : 80,
     clock: scope.clock,
     random: scope.random,
     log: scope.logging.logger("upstream"),
   });
+}
+
+function addressFilter(
+  matcher: DnsCacheConfig["resolvedAddressFilter"],
+  place: Place,
+  problems: Problems,
+): (ip: string) => boolean {
+  if (matcher === undefined) return () => false;
+  const { ranges, invertMatch } = matcher;
+  const compiled = ranges.map((range, index) => compileCidr(range, place.field("ranges", index), problems));
+  return (ip) => compiled.some((range) => range.contains(ip)) !== invertMatch;
 }
 
 /** Envoy asks for more than a millisecond. */

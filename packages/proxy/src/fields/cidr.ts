@@ -1,12 +1,13 @@
-// Address ranges of filter-chain matches (config.core.v3.CidrRange).
+// Address ranges (config.core.v3.CidrRange, xds.core.v3.CidrRange).
 import { BlockList, isIP } from "node:net";
-import type { CidrRange } from "@tulle/xds/envoy/config/core/v3/address_pb";
 import type { Place, Problems } from "./problems.ts";
 
 export interface CompiledCidr {
   readonly prefixLength: number;
   contains(ip: string): boolean;
 }
+
+type CidrRange = Readonly<{ addressPrefix: string; prefixLen?: number | undefined }>;
 
 export function compileCidr(range: CidrRange, place: Place, problems: Problems): CompiledCidr {
   const version = isIP(range.addressPrefix);

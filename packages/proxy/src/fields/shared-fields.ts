@@ -99,13 +99,16 @@ export const sharedFields: FieldRows = {
 
   [`${dynamicForward}.DnsCacheConfig`]: {
     used: `name dns_lookup_family dns_refresh_rate dns_min_refresh_rate dns_failure_refresh_rate host_ttl max_hosts
-      dns_query_timeout typed_dns_resolver_config`,
+      dns_query_timeout typed_dns_resolver_config resolved_address_filter`,
     harmless: {
       dns_cache_circuit_breaker: "max_hosts bounds the queries",
       disable_dns_refresh_on_failure: "a failure is asked again by the next request",
       preresolve_hostnames: "resolved by the first request",
     },
   },
+
+  "envoy.type.matcher.v3.AddressMatcher": "ranges invert_match",
+  "xds.core.v3.CidrRange": "address_prefix prefix_len",
 
   [`${tls}.SdsSecretConfig`]: "name sds_config",
 };

@@ -6,12 +6,14 @@ import { httpConnectionManagerRegistration } from "../../http-connection-manager
 import { networkExtAuthzRegistration } from "./ext-authz/network-ext-authz-registration.ts";
 import { networkRbacRegistration } from "./rbac/network-rbac-registration.ts";
 import { sniClusterRegistration } from "./sni-cluster/sni-cluster-registration.ts";
+import { sniDynamicForwardProxyRegistration } from "./sni-dynamic-forward-proxy/sni-dynamic-forward-proxy-registration.ts";
 import { tcpProxyRegistration } from "./tcp-proxy/tcp-proxy-registration.ts";
 
 export const networkFilters: readonly NetworkFilterRegistration[] = [
   networkRbacRegistration,
   networkExtAuthzRegistration,
   sniClusterRegistration,
+  sniDynamicForwardProxyRegistration,
   httpConnectionManagerRegistration,
   tcpProxyRegistration,
 ];

@@ -2,7 +2,8 @@
 // side's end on by itself, and tells metrics and access logs in the end, once (Envoy: `TcpProxy::Filter`).
 import { countRequest } from "../../../upstream/cluster-load.ts";
 import type { Socket } from "node:net";
-import type { Cluster } from "../../../cluster/cluster.ts";
+import type { Cluster, Host } from "../../../cluster/cluster.ts";
+import { dynamicPortKey } from "../dynamic-port.ts";
 import { SocketOutput } from "../../../worker/socket-output.ts";
 import type { StreamResetReason } from "../../../codec/stream-codec.ts";
 import type { DownstreamConnection, DownstreamConnectionOptions } from "../../../listener/downstream-connection.ts";
@@ -106,13 +107,25 @@ export class TcpProxyConnection implements DownstreamConnection, TcpConnectionOw
     } else if (this.#info.attemptCount >= this.#settings.maxConnectAttempts) {
       cluster.stats.upstreamConnectAttemptsExceeded.increment();
       this.#fail("URX");
+    } else if (cluster.resolveAuthority === undefined) {
+      this.#tryHost(cluster, cluster.hostOfDestination?.(this.#info) ?? cluster.loadBalancer.chooseHost(undefined));
     } else {
-      this.#tryHost(cluster);
+      this.#tryNamed(cluster);
     }
   }
 
-  #tryHost(cluster: Cluster): void {
-    const host = cluster.hostOfDestination?.(this.#info) ?? cluster.loadBalancer.chooseHost(undefined);
+  /** The host that the server name names, at the port that a filter before has said. */
+  #tryNamed(cluster: Cluster): void {
+    const { dataPath, info } = this.#options;
+    const port = info.filterState.get(dynamicPortKey);
+    if (typeof port !== "number") return this.#tryHost(cluster, undefined);
+    const onHost = (host: Host | undefined): void => {
+      if (!this.#socket.destroyed) dataPath.turn.run(() => this.#tryHost(cluster, host));
+    };
+    cluster.resolveAuthority!(`${info.serverName}:${port}`).then(onHost, () => onHost(undefined));
+  }
+
+  #tryHost(cluster: Cluster, host: Host | undefined): void {
     const { dataPath, info } = this.#options;
     this.#info.upstreamAskedMs = dataPath.turn.nowMs;
     if (host === undefined) {
