@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { type CapturedPod, CapturedMesh } from "../tools/captured-mesh.ts";
+import { helloFrom, serverName } from "../../packages/proxy/src/testing/made-hello.ts";
 import { debianTool } from "../tools/debian-tool.ts";
 import type { ProxyKind } from "../tools/meshed-proxies.ts";
 
@@ -15,9 +16,29 @@ const outsideProgram = `
     createServer(({ socket, headers }, response) => {
       const at = socket.localAddress.replace("::ffff:", "");
       response.end(at + " " + socket.localPort + (headers["x-envoy-peer-metadata"] === undefined ? "" : " told"));
-    }).listen(Number(port), () => console.log("listens"));`;
-const outsidePorts = ["80", "5432", "6379", "7000"];
+    }).listen(Number(port), () => console.log("listens"));
+  // Whoever begins TLS there is told the address, in the clear.
+  require("node:net").createServer((socket) => {
+    socket.on("error", () => {});
+    socket.once("data", () => socket.end(socket.localAddress.replace("::ffff:", "")));
+  }).listen(443, () => console.log("listens"));`;
+const outsidePorts = ["80", "5432", "6379", "7000", "7070"];
 const outside = ["10.88.2.1", "fd88::21", "10.88.2.2"] as const;
+
+/** Sends a ClientHello to an address of its choice, and says what came. */
+const helloProgram = `
+  const socket = require("node:net").connect(443, "10.88.2.1");
+  socket.on("error", () => {});
+  socket.write(Buffer.from(process.argv[1], "hex"));
+  socket.on("data", (chunk) => process.stdout.write(chunk));`;
+/** Names under the wildcard that is looked up, as the proxies know them. */
+const hosts = `10.88.2.2 a.dynamic.example
+10.88.2.1 b.a.dynamic.example
+169.254.169.254 metadata.dynamic.example
+127.0.0.1 loopback.dynamic.example
+::ffff:10.88.2.1 mapped.dynamic.example
+0.0.0.0 unspecified.dynamic.example
+`;
 
 interface Row {
   readonly name: string;
@@ -46,6 +67,42 @@ const rows: readonly Row[] = [
     host: "any.unresolved.example",
     expected: "fd88::21 80",
   },
+  {
+    name: "a host that is looked up by its name is asked where that leads",
+    url: "http://10.88.2.1/",
+    host: "a.dynamic.example",
+    expected: "10.88.2.2 80",
+  },
+  {
+    name: "with HTTP's port written out, too",
+    url: "http://10.88.2.1/",
+    host: "a.dynamic.example:80",
+    expected: "10.88.2.2 80",
+  },
+  {
+    name: "at no port that the entry does not have",
+    url: "http://10.88.2.1/",
+    host: "a.dynamic.example:5432",
+    expected: "502",
+  },
+  {
+    name: "at another port of the entry's by the port in the request",
+    url: "http://10.88.2.1:7070/",
+    host: "a.dynamic.example:7070",
+    expected: "10.88.2.2 7070",
+  },
+  {
+    name: "which is not HTTP's own where none is written",
+    url: "http://10.88.2.1:7070/",
+    host: "a.dynamic.example",
+    expected: "502",
+  },
+  ...["metadata", "loopback", "mapped", "unspecified", "nobody"].map((name) => ({
+    name: `not where it leads to: ${name}`,
+    url: "http://10.88.2.1/",
+    host: `${name}.dynamic.example`,
+    expected: "503",
+  })),
   { name: "hosts of no entry are not", url: "http://10.88.2.1/", host: "unknown.example", expected: "502" },
   {
     name: "connections to its port go where they were meant to",
@@ -84,11 +141,11 @@ describe("captured hosts of ServiceEntries", () => {
       const mesh = open.use(await CapturedMesh.open(manifests()));
       const far = await mesh.addPod("outside", outside);
       const program = await mesh.start(far, [process.execPath, "-e", outsideProgram, ...outsidePorts], "outside");
-      await program.waitForOutput(/^(listens\n){4}$/m);
+      await program.waitForOutput(/^(listens\n){6}$/m);
       for (const [index, kind] of kinds.entries()) {
         const pod = await mesh.addPod(`client-${kind}`, [`10.88.1.${index + 1}`, `fd88::1${index}`]);
         clients.set(kind, pod);
-        await mesh.startProxy(pod, kind);
+        await mesh.startProxy(pod, kind, {}, hosts);
       }
       await mesh.settled();
     },
@@ -107,6 +164,20 @@ describe("captured hosts of ServiceEntries", () => {
           assert.equal(status === "200" ? body : status === "000" ? "" : status, expected);
         });
       }
+
+      test("TLS goes where the name leads that it asks for", async () => {
+        const say = async (name: string): Promise<string> => {
+          const hello = helloFrom({ extensions: serverName(Buffer.from(name)) }).toString("hex");
+          const { stdout } = await clients.get(kind)!.network.run(process.execPath, "-e", helloProgram, hello);
+          return stdout;
+        };
+        assert.equal(await say("a.dynamic.example"), "10.88.2.2");
+        assert.equal(await say("b.a.dynamic.example"), "10.88.2.1");
+        for (const name of ["metadata.dynamic.example", "loopback.dynamic.example", "nobody.dynamic.example"])
+          assert.equal(await say(name), "", name);
+        // Of no entry: passed on nowhere (REGISTRY_ONLY).
+        assert.equal(await say("a.other.example"), "");
+      });
     });
   }
 });
@@ -130,6 +201,15 @@ function manifests(): string {
     entry("unresolved", {
       hosts: ["*.unresolved.example"],
       ports: [{ number: 80, name: "http", protocol: "HTTP" }, tcp(6379)],
+    }),
+    entry("dynamic", {
+      hosts: ["*.dynamic.example"],
+      resolution: "DYNAMIC_DNS",
+      ports: [
+        { number: 80, name: "http", protocol: "HTTP" },
+        { number: 7070, name: "http-other", protocol: "HTTP" },
+        { number: 443, name: "tls", protocol: "TLS" },
+      ],
     }),
     entry("unresolved-range", { resolution: "NONE", addresses: ["10.88.2.0/24"], ports: [tcp(7000)] }),
     entry("range", {

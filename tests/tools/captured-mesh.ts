@@ -96,8 +96,16 @@ export class CapturedMesh implements AsyncDisposable {
     return { name, labels, ips, network };
   }
 
-  /** Captures all connections of the pod. Resolves once its proxy has its listeners. */
-  async startProxy(pod: CapturedPod, kind: ProxyKind, settings: CaptureSettings = {}): Promise<StartedProcess> {
+  /**
+   * Captures all connections of the pod. Resolves once its proxy has its listeners. `hosts` is the proxy's /etc/hosts;
+   * then nobody answers it for other names.
+   */
+  async startProxy(
+    pod: CapturedPod,
+    kind: ProxyKind,
+    settings: CaptureSettings = {},
+    hosts?: string,
+  ): Promise<StartedProcess> {
     const { plan, problems } = planCapture(settings);
     assert.ok(plan, JSON.stringify(problems));
     await installCapture(plan, { prefix: pod.network.enter });
@@ -114,7 +122,8 @@ export class CapturedMesh implements AsyncDisposable {
         : [await envoyPath(), "-c", bootstrap, "--disable-hot-restart", "--concurrency", "1", "-l", "warning"];
     const asProxy = ["setpriv", `--regid=${proxyGroup}`, "--clear-groups"];
     const env = { TULLE_PEER_METADATA: `of ${pod.name}` };
-    const started = await this.start(pod, [...asProxy, ...program], `${kind} of ${pod.name}`, env);
+    const names = hosts === undefined ? [] : await this.#withHosts(pod, hosts);
+    const started = await this.start(pod, [...names, ...asProxy, ...program], `${kind} of ${pod.name}`, env);
     const isReady = async (): Promise<boolean> =>
       (await pod.network.run("curl", "-fs", "http://127.0.0.1:15000/ready")).code === 0;
     await waitFor(isReady, {
@@ -153,6 +162,18 @@ export class CapturedMesh implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#open.disposeAsync();
+  }
+
+  /** Runs what stands behind it with files of names that nobody else sees. */
+  async #withHosts({ name }: CapturedPod, hosts: string): Promise<readonly string[]> {
+    const files = { hosts, "resolv.conf": "nameserver 127.0.0.1\noptions timeout:1 attempts:1\n" };
+    const mounts: string[] = [];
+    for (const [file, text] of Object.entries(files)) {
+      const own = path.join(this.folder, `${name}.${file}`);
+      await writeFile(own, text);
+      mounts.push(`mount --bind ${own} /etc/${file} &&`);
+    }
+    return ["unshare", "--mount", "--propagation", "private", "sh", "-c", `${mounts.join(" ")} exec "$@"`, "names"];
   }
 
   get #xdsPath(): string {

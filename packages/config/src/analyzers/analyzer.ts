@@ -6,7 +6,7 @@ import type { FindingCode, Severity } from "../findings/finding.ts";
 import type { Kind } from "../kinds/kinds.ts";
 import { isBehind, selects } from "../rules/label-selector.ts";
 import { oldestFirst } from "../rules/oldest-first.ts";
-import { entryHosts, entryResolution } from "../rules/service-entries.ts";
+import { entryHosts } from "../rules/service-entries.ts";
 import { resolveHost, serviceHost } from "../rules/resolve-host.ts";
 import type { DestinationRule, Gateway, MeshResource, ResourceOf, Service, ServiceEntry } from "../kinds/resource.ts";
 import type { Path } from "../findings/places.ts";
@@ -73,7 +73,6 @@ export class AnalyzedMesh {
     );
     this.entriesByHost = new Map(
       oldestFirst(this.list("ServiceEntry"))
-        .filter((entry) => entryResolution(entry) !== undefined)
         .toReversed()
         .flatMap((entry) => entryHosts(entry).map((host) => [host, entry])),
     );

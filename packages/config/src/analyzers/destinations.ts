@@ -6,7 +6,6 @@ import { exportedTo, exportsOverlap } from "../rules/export-to.ts";
 import { meshConfigOf } from "../mesh-config/mesh-config.ts";
 import { nearestName } from "../findings/nearest-name.ts";
 import { serviceHost } from "../rules/resolve-host.ts";
-import { entryHosts } from "../rules/service-entries.ts";
 import type { Destination, DestinationRule, Service, ServiceEntry, VirtualService } from "../kinds/resource.ts";
 import type { Path } from "../findings/places.ts";
 import type { AnalyzedMesh, Analyzer, Discovery } from "./analyzer.ts";
@@ -52,11 +51,8 @@ function hostNotFound(mesh: AnalyzedMesh, resource: VirtualService, destination:
   };
 }
 
-/** An entry without effect that has the host, a service whose name is near, or one of that name elsewhere. */
+/** A service whose name is near, or one of that name elsewhere. */
 export function suggestHost(mesh: AnalyzedMesh, host: string, namespace: string): string | undefined {
-  const entry = mesh.list("ServiceEntry").find((each) => entryHosts(each).includes(host.toLowerCase()));
-  if (entry !== undefined)
-    return `The resolution of the ServiceEntry "${entry.metadata.namespace}/${entry.metadata.name}" has no effect yet: write STATIC or DNS.`;
   const name = host.split(".")[0] ?? host;
   const services = mesh.list("Service");
   const elsewhere = services.find(({ metadata }) => metadata.name === name && metadata.namespace !== namespace);

@@ -56,10 +56,8 @@ const entryFields = {
     "MESH_INTERNAL: its workloads are of the mesh, and those with a service account are spoken to by mutual TLS.",
   ),
   resolution: optional(
-    enumeration(["NONE", "STATIC", "DNS", "DNS_ROUND_ROBIN", "DYNAMIC_DNS"], {
-      notImplemented: ["DYNAMIC_DNS"],
-    }),
-    "How proxies find the endpoints: they are written (STATIC), or looked up, each address in turn (DNS) or one at a time (DNS_ROUND_ROBIN); with NONE, which stands where none is written, connections go where the client wants.",
+    enumeration(["NONE", "STATIC", "DNS", "DNS_ROUND_ROBIN", "DYNAMIC_DNS"]),
+    "How proxies find the endpoints: they are written (STATIC), or looked up, each address in turn (DNS) or one at a time (DNS_ROUND_ROBIN), or under the name that a request or TLS asks for (DYNAMIC_DNS); with NONE, which stands where none is written, connections go where the client wants.",
   ),
   endpoints: optional(workloadEndpoints, "Endpoints; the host itself is looked up when there are none."),
   workloadSelector: optional(
@@ -114,6 +112,8 @@ function resolutionFits(spec: Spec, report: Report): void {
     report({ path: ["workloadSelector"], message: "an entry has endpoints or a workloadSelector, not both" });
   if (resolution === "NONE" && endpoints.length > 0)
     report({ path: ["endpoints"], message: "with the resolution NONE, its default, there are no endpoints to write" });
+  if (resolution === "DYNAMIC_DNS" && endpoints.length > 0)
+    report({ path: ["endpoints"], message: "with DYNAMIC_DNS the host itself is looked up: there are no endpoints" });
   if (resolution === "DNS_ROUND_ROBIN" && endpoints.length > 1)
     report({ path: ["endpoints"], message: "DNS_ROUND_ROBIN takes one endpoint at most", suggestion: "Write DNS." });
   endpoints.forEach(({ address = "" }, index) => {

@@ -2,16 +2,14 @@
 
 interface Entry {
   readonly metadata: { readonly labels?: Readonly<Record<string, string>> };
-  readonly spec: { readonly hosts: readonly string[]; readonly resolution?: string };
+  readonly spec: { readonly hosts: readonly string[]; readonly resolution?: EntryResolution };
 }
 
-export type EntryResolution = "NONE" | "STATIC" | "DNS" | "DNS_ROUND_ROBIN";
+/** With DYNAMIC_DNS the host that a request or a TLS connection names is looked up, of all that a wildcard covers. */
+export type EntryResolution = "NONE" | "STATIC" | "DNS" | "DNS_ROUND_ROBIN" | "DYNAMIC_DNS";
 
-const effective: readonly EntryResolution[] = ["NONE", "STATIC", "DNS", "DNS_ROUND_ROBIN"];
-
-/** Undefined for an entry that has no effect yet: its hosts are what they are without it. */
-export function entryResolution({ spec }: Entry): EntryResolution | undefined {
-  return effective.find((each) => each === (spec.resolution ?? "NONE"));
+export function entryResolution({ spec }: Entry): EntryResolution {
+  return spec.resolution ?? "NONE";
 }
 
 /** As clients' names are compared with them: in lower case and without a trailing dot. */

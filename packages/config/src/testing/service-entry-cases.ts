@@ -27,12 +27,25 @@ spec: { host: API.example.com, subsets: [{ name: v1 }] }
     ],
   },
   {
-    name: "IST0101: a host of a ServiceEntry without effect",
-    input:
-      entry("outside", "{ hosts: [api.example.com], resolution: DYNAMIC_DNS }") + routeTo("{ host: api.example.com }"),
+    name: "TUL0001: what DYNAMIC_DNS cannot lead anywhere",
+    input: entry(
+      "outside",
+      `{ hosts: ["*.example.com"], resolution: DYNAMIC_DNS, ports: [
+         { number: 80, name: http, protocol: HTTP, targetPort: 443 }, { number: 443, name: tls, protocol: TLS, targetPort: 8443 },
+         { number: 8080, name: other, protocol: HTTP, targetPort: 80 }, { number: 5432, name: sql, protocol: TCP }] }`,
+    ),
     expected: [
-      'Error [IST0101] (VirtualService shop/rule) spec.http[0].route[0].destination.host: host "api.example.com" not found\n  The resolution of the ServiceEntry "shop/outside" has no effect yet: write STATIC or DNS.',
+      "Warning [TUL0001] (ServiceEntry shop/outside) spec.ports[2].targetPort: with DYNAMIC_DNS requests go to the port that they name: targetPort 80 has no effect\n  Leave it out.",
+      "Warning [TUL0001] (ServiceEntry shop/outside) spec.ports[3]: with DYNAMIC_DNS nobody can tell which host a connection to port 5432 is meant for: captured workloads do not reach it\n  Write the protocol HTTP or TLS.",
     ],
+  },
+  {
+    name: "a route to hosts that are looked up by their name",
+    input: entry(
+      "outside",
+      '{ hosts: ["*.example.com"], resolution: DYNAMIC_DNS, ports: [{ number: 80, name: http, protocol: HTTP }] }',
+    ),
+    expected: [],
   },
   {
     name: "TUL0016: a host that a Service has, and one that another entry has",

@@ -6,7 +6,7 @@ import { HostIndex } from "../snapshot/host-match.ts";
 import type { MeshPort, MeshService, MeshVirtualService } from "../snapshot/mesh-snapshot.ts";
 import { blackHoleCluster, capturedPorts, connectionClusterName, withPort } from "../names/resource-names.ts";
 import { isDialledByPod } from "./captured-pods.ts";
-import { connectionDestinations, isMeantForMesh } from "./connection-destinations.ts";
+import { connectionDestinations, isMeantForMesh, namedAtPort } from "./connection-destinations.ts";
 import type { ConnectionDestination } from "./gateway-view.ts";
 import type {
   CapturedConnections,
@@ -101,20 +101,32 @@ function capturedRanges(
   services: ReadonlyMap<string, MeshService>,
   refused: ReadonlySet<string>,
 ): readonly CapturedRange[] {
-  const { entry, addresses } = service;
+  const { entry } = service;
   if (entry === undefined) return [];
   const { ranges = [], resolution } = entry;
-  const isAny = resolution === "NONE" && addresses.length + ranges.length === 0 && port.protocol !== "auto";
+  const isAny = isAnyAddress(service, port);
   const places = isAny ? [undefined] : ranges.map((range) => (range.endsWith("/0") ? undefined : range));
   const { byServerName = [], destinations } = connectionTargets(service, port, virtualService, services, refused);
   const itself = isNamedBySni(service, port) ? [service.hostname] : [];
+  // Nothing else tells which of the hosts it covers is meant.
+  const isUnnamed = resolution === "DYNAMIC_DNS" && itself.length === 0;
   const named = byServerName.flatMap((each) => each.serverNames.map((name) => ({ ...each, serverNames: [name] })));
   return places.flatMap((range) =>
-    [...named, { serverNames: itself, destinations }].map((each) => ({
+    [...named, ...(isUnnamed ? [] : [{ serverNames: itself, destinations }])].map((each) => ({
       port: port.number,
       ...(range === undefined ? {} : { range }),
       ...each,
     })),
+  );
+}
+
+/** No address is written, and clients know addresses that the mesh does not. */
+function isAnyAddress({ entry, addresses }: MeshService, { protocol }: MeshPort): boolean {
+  const { resolution, ranges = [] } = entry!;
+  return (
+    (resolution === "NONE" || resolution === "DYNAMIC_DNS") &&
+    addresses.length + ranges.length === 0 &&
+    protocol !== "auto"
   );
 }
 
@@ -125,13 +137,15 @@ function isNamedBySni({ entry, hostname }: MeshService, { protocol }: MeshPort):
 
 function withServerName(
   known: CapturedConnections,
-  { hostname }: MeshService,
+  service: MeshService,
   port: MeshPort,
   refused: ReadonlySet<string>,
 ): CapturedConnections {
+  const { hostname } = service;
   const { byServerName = [] } = known;
   if (byServerName.some(({ serverNames }) => serverNames.includes(hostname))) return known;
-  const destinations = reachable([{ cluster: connectionClusterName(hostname, port), weight: 1 }], refused);
+  const itself = { cluster: connectionClusterName(hostname, port), weight: 1, ...namedAtPort(service, port) };
+  const destinations = reachable([itself], refused);
   return { ...known, byServerName: [...byServerName, { serverNames: [hostname], destinations }] };
 }
 
@@ -159,7 +173,7 @@ function connectionTargets(
   const rule =
     tcp.find(({ match = [] }) => match.length === 0 || match.some((each) => isMeantForMesh(each, port.number))) ??
     tls.find(({ match }) => match.some((each) => isMeantForMesh(each, port.number) && each.sniHosts.includes("*")));
-  const itself = { cluster: connectionClusterName(service.hostname, port), weight: 1 };
+  const itself = { cluster: connectionClusterName(service.hostname, port), weight: 1, ...namedAtPort(service, port) };
   return {
     ...(byServerName.length === 0 ? {} : { byServerName }),
     destinations: rule === undefined ? reachable([itself], refused) : to(rule.route),

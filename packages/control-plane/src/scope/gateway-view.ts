@@ -37,6 +37,8 @@ export type GatewayChain = GatewayHttpChain | GatewayTcpChain;
 export interface ConnectionDestination {
   readonly cluster: string;
   readonly weight: number;
+  /** The cluster has no hosts of its own: the one that the connection's server name names is at that port. */
+  readonly namedAtPort?: number;
 }
 
 /** Settings of a server that ends TLS. */

@@ -5,7 +5,8 @@ import { NameTableSchema } from "@tulle/xds/istio/networking/nds/v1/nds_pb";
 import { Keyed } from "../scope/keyed.ts";
 import type { ClustersSection, OwnSection, ProxyView, RoutesSection } from "../scope/proxy-view.ts";
 import type { EndpointSnapshot } from "../snapshot/mesh-snapshot.ts";
-import { hasSentEndpoints, type OutboundCluster } from "../translate/outbound-clusters.ts";
+import { hasSentEndpoints } from "../snapshot/service-entries.ts";
+import type { OutboundCluster } from "../translate/outbound-clusters.ts";
 import { endpointsOf, type EndpointsSection, translateEndpoints } from "../translate/translate-endpoints.ts";
 import {
   byName,
@@ -77,7 +78,7 @@ export class TranslationCache {
     return this.#endpointMaps.get(section.key, snapshot, () =>
       this.#clusters
         .get(section)
-        .outbound.filter(hasSentEndpoints)
+        .outbound.filter(({ service }) => hasSentEndpoints(service))
         .map((cluster) => this.#encode(cluster, snapshot)),
     );
   }

@@ -11,6 +11,7 @@ import {
   type WorkloadFacts,
   writtenEndpoints,
 } from "./addressed-workloads.ts";
+import { hasSentEndpoints } from "./service-entries.ts";
 import { networksOfEndpoints } from "./networks.ts";
 import type { ResourceReader } from "./resource-reader.ts";
 import type { EndpointSnapshot, MeshEndpoint, MeshPort, MeshService, MeshSnapshot } from "./mesh-snapshot.ts";
@@ -39,7 +40,7 @@ export function buildEndpoints(store: ResourceReader, snapshot: SnapshotPart): E
   const encryptedOnly: string[] = [];
   for (const service of snapshot.services) {
     // What is looked up is a matter of the proxies, and of clients where nothing is.
-    if (service.entry?.lookedUp !== undefined || service.entry?.resolution === "NONE") continue;
+    if (!hasSentEndpoints(service)) continue;
     const own = service.entry === undefined ? (slices.get(`${service.namespace}/${service.name}`) ?? []) : [];
     const others = addressed(service);
     const chosen = service.entry === undefined ? [] : chosenPods(service.namespace, service.selector);

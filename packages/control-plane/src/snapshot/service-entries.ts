@@ -26,7 +26,7 @@ export interface EntryOptions extends WorkloadFacts {
 
 /** A host that a Service has stays with it; of entries of one namespace with the same host the oldest has it. */
 export function entryServices(store: ResourceReader, options: EntryOptions): readonly MeshService[] {
-  const entries = oldestFirst(store.list("ServiceEntry")).filter((entry) => entryResolution(entry) !== undefined);
+  const entries = oldestFirst(store.list("ServiceEntry"));
   const ofCluster = new Set(options.services.map(({ hostname }) => hostname));
   const written = entries.flatMap(({ spec }) => singleAddresses(spec));
   const allocate = allocator([...options.services.flatMap(({ addresses }) => addresses), ...written]);
@@ -39,6 +39,11 @@ export function entryServices(store: ResourceReader, options: EntryOptions): rea
       return [entryService(entry, hostname, allocate, options)];
     }),
   );
+}
+
+/** Its endpoints are sent, and not looked up by the proxy. */
+export function hasSentEndpoints({ entry }: Pick<MeshService, "entry">): boolean {
+  return entry === undefined || entry.resolution === "STATIC";
 }
 
 function entryService(
@@ -82,7 +87,8 @@ function meshEntry(
   facts: WorkloadFacts,
 ): MeshServiceEntry {
   const { metadata, spec } = entry;
-  const resolution = entryResolution(entry)!;
+  const resolution = entryResolution(entry);
+  const isLookedUp = resolution === "DNS" || resolution === "DNS_ROUND_ROBIN";
   const { subjectAltNames = [] } = spec;
   const ranges = rangesOf(spec);
   return {
@@ -91,7 +97,7 @@ function meshEntry(
     ...(spec.location === "MESH_INTERNAL" ? {} : { isExternal: true }),
     ...(subjectAltNames.length === 0 ? {} : { subjectAltNames }),
     ...(ranges.length === 0 ? {} : { ranges }),
-    ...(resolution === "STATIC" || resolution === "NONE" ? {} : { lookedUp: lookedUp(entry, hostname, ports, facts) }),
+    ...(isLookedUp ? { lookedUp: lookedUp(entry, hostname, ports, facts) } : {}),
   };
 }
 

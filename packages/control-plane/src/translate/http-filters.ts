@@ -20,18 +20,21 @@ import { hiddenDotSegments } from "./hidden-dot-segments.ts";
 import { jwtAuthentication } from "./jwt-authentication.ts";
 import { pack } from "./messages.ts";
 import { statsConfig } from "./stats-config.ts";
-import { passthroughDnsCache } from "./translate-clusters.ts";
+import { dnsCacheOf } from "./dns-caches.ts";
 
 export type FilterPlacement = "inbound" | "outbound" | "gateway";
 
 /** What of a proxy's part of the view its filters depend on. */
-export type JudgedBy = Pick<SidecarOwn | GatewayOwn, "security" | "pathNormalization" | "telemetry">;
+export type JudgedBy = Pick<SidecarOwn | GatewayOwn, "security" | "pathNormalization" | "telemetry"> &
+  Partial<Pick<SidecarOwn, "captured">>;
 
 interface FilterRow {
   readonly placements: readonly FilterPlacement[];
   /** In their order; none where nothing asks for one. */
   readonly filters: (placement: FilterPlacement, own: JudgedBy, isGrpcWeb: boolean) => readonly HttpFilter[];
 }
+
+const isCaptured = (own: JudgedBy): boolean => own.captured !== undefined;
 
 const everywhere: readonly FilterPlacement[] = ["inbound", "outbound", "gateway"];
 
@@ -101,9 +104,10 @@ const filterTable: readonly FilterRow[] = [
   // Its policies stand at routes.
   { placements: ["outbound", "gateway"], filters: () => filter(corsFilterName, pack(CorsSchema, {})) },
   {
-    placements: ["outbound"],
-    filters: () => {
-      const implementationSpecifier = { case: "dnsCacheConfig", value: passthroughDnsCache() } as const;
+    placements: ["outbound", "gateway"],
+    filters: (placement, own) => {
+      const user = { type: placement === "gateway" ? "router" : "sidecar", isCaptured: isCaptured(own) } as const;
+      const implementationSpecifier = { case: "dnsCacheConfig", value: dnsCacheOf(user) } as const;
       const config = pack(DynamicForwardProxyFilterSchema, { implementationSpecifier });
       return filter("envoy.filters.http.dynamic_forward_proxy", config);
     },
@@ -130,7 +134,7 @@ export function httpFilters(placement: FilterPlacement, own: JudgedBy, isGrpcWeb
   let known = bySecurity.get(security);
   if (known === undefined) bySecurity.set(security, (known = new Map()));
   const { metrics } = (placement === "inbound" ? telemetry?.server : telemetry?.client) ?? {};
-  const key = `${placement} ${pathNormalization} ${isGrpcWeb} ${telemetry === undefined} ${JSON.stringify(metrics)}`;
+  const key = `${placement} ${pathNormalization} ${isGrpcWeb} ${isCaptured(own)} ${telemetry === undefined} ${JSON.stringify(metrics)}`;
   let filters = known.get(key);
   if (filters === undefined) known.set(key, (filters = makeFilters(placement, own, isGrpcWeb)));
   return [...filters];

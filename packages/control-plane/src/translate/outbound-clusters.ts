@@ -17,11 +17,6 @@ export interface OutboundCluster {
   readonly networks?: ForeignNetworks;
 }
 
-/** Its endpoints are sent, and not looked up by the proxy. */
-export function hasSentEndpoints({ service }: OutboundCluster): boolean {
-  return service.entry?.lookedUp === undefined && service.entry?.resolution !== "NONE";
-}
-
 export function outboundClusters({
   services,
   trustDomain,

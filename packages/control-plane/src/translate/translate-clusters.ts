@@ -5,20 +5,17 @@ import type { ClientTls, PortProtocol } from "@tulle/config";
 import {
   type Cluster,
   Cluster_DiscoveryType,
+  Cluster_DnsLookupFamily,
   Cluster_LbPolicy,
   ClusterSchema,
 } from "@tulle/xds/envoy/config/cluster/v3/cluster_pb";
 import { ClusterConfigSchema } from "@tulle/xds/envoy/extensions/clusters/dynamic_forward_proxy/v3/cluster_pb";
-import { Cluster_DnsLookupFamily } from "@tulle/xds/envoy/config/cluster/v3/cluster_pb";
-import {
-  type DnsCacheConfig,
-  DnsCacheConfigSchema,
-} from "@tulle/xds/envoy/extensions/common/dynamic_forward_proxy/v3/dns_cache_pb";
 import type { SidecarOwn } from "../scope/proxy-view.ts";
 import { circuitBreakers, clusterLimits, commonHttpOptions, defaultConnectTimeoutMs } from "./cluster-limits.ts";
 import { adsConfigSource, configReference, durationOfMs, istioMetadata, pack, socketAddress } from "./messages.ts";
 import { type PortTrafficPolicy, portTrafficPolicy } from "../scope/port-traffic-policy.ts";
 import type { OutboundCluster } from "./outbound-clusters.ts";
+import { dnsCacheOf } from "./dns-caches.ts";
 import { dnsRefresh, fromAnyAddress } from "./outside-cluster.ts";
 import { reachedOf, translateEndpoints } from "./translate-endpoints.ts";
 import { http2Options, protocolOptions, type UpstreamProtocol, upstreamProtocol } from "./upstream-protocol.ts";
@@ -77,7 +74,7 @@ function discovery(cluster: OutboundCluster, context: ClusterContext, tls?: Clie
   if (entry === undefined) return sent;
   const { clusterId = "" } = context;
   const bind = { upstreamBindConfig: fromAnyAddress };
-  if (isByName(cluster, context)) return { ...byNameOfRequest(tls), ...bind };
+  if (isByName(cluster, context)) return { ...byNameOfRequest(context, tls), ...bind };
   if (entry.resolution === "NONE") return { ...whereClientsWant(context), ...bind };
   if (entry.lookedUp === undefined) return { ...sent, ...bind };
   const endpoints = reachedOf(cluster, entry.lookedUp[port.number] ?? []);
@@ -213,19 +210,23 @@ function whereClientsWant({ type }: ClusterContext): ClusterInit {
     : { clusterDiscoveryType: { case: "type", value: Cluster_DiscoveryType.STATIC } };
 }
 
-/** An explicit proxy knows no address that was meant, but the name in the request, or that a tunnel is asked for. */
+/**
+ * The name in the request, in TLS or in the tunnel that is asked for is looked up. With NONE an explicit proxy does so
+ * in the place of an address, of which it knows none.
+ */
 function isByName({ service }: OutboundCluster, { type, isCaptured = false }: ClusterContext): boolean {
-  return service.entry?.resolution === "NONE" && type === "sidecar" && !isCaptured;
+  const resolution = service.entry?.resolution;
+  return resolution === "DYNAMIC_DNS" || (resolution === "NONE" && type === "sidecar" && !isCaptured);
 }
 
-function byNameOfRequest(tls: ClientTls | undefined): ClusterInit {
+function byNameOfRequest(context: Pick<ClusterContext, "type" | "isCaptured">, tls?: ClientTls): ClusterInit {
   return {
     clusterDiscoveryType: {
       case: "clusterType",
       value: {
         name: "envoy.clusters.dynamic_forward_proxy",
         typedConfig: pack(ClusterConfigSchema, {
-          clusterImplementationSpecifier: { case: "dnsCacheConfig", value: passthroughDnsCache() },
+          clusterImplementationSpecifier: { case: "dnsCacheConfig", value: dnsCacheOf(context) },
           allowInsecureClusterOptions: tls?.insecureSkipVerify === true,
         }),
       },
@@ -254,17 +255,9 @@ function tlsByName(
 export function translatePassthrough(): Cluster {
   return create(ClusterSchema, {
     name: passthroughCluster,
-    ...byNameOfRequest(undefined),
+    ...byNameOfRequest({ type: "sidecar" }),
     connectTimeout: durationOfMs(defaultConnectTimeoutMs),
     circuitBreakers: circuitBreakers({}),
     upstreamBindConfig: fromAnyAddress,
-  });
-}
-
-/** Cluster and HTTP filter find the same cache by equal settings (Envoy: dynamic_forward_proxy FilterConfig). */
-export function passthroughDnsCache(): DnsCacheConfig {
-  return create(DnsCacheConfigSchema, {
-    name: passthroughCluster,
-    dnsLookupFamily: Cluster_DnsLookupFamily.V4_PREFERRED,
   });
 }

@@ -121,7 +121,12 @@ function serviceHosts(view: SidecarRoutes): ServiceRoutes[] {
         port: port.number,
         protocol: port.protocol,
         name: withPort(service.hostname, port.number),
-        domains: domainsOf(serviceNames(service, view.namespace), port.number, view.captured !== undefined),
+        domains: domainsOf(
+          serviceNames(service, view.namespace),
+          port.number,
+          // A host that is looked up as it stands there says its port, unless it is HTTP's own.
+          view.captured !== undefined && service.entry?.resolution !== "DYNAMIC_DNS",
+        ),
         routes: routesOf(port),
       }));
   });
