@@ -25,8 +25,14 @@ export interface PublishedPort {
 }
 
 /** As a person types it. */
-export function publishedUrl({ port, protocol }: Pick<PublishedPort, "port" | "protocol">): string {
-  return `${protocol}://localhost:${port}`;
+export function publishedUrl({
+  address,
+  port,
+  protocol,
+}: Pick<PublishedPort, "address" | "port" | "protocol">): string {
+  const isHere = ["127.0.0.1", "0.0.0.0", "::"].includes(address);
+  const host = isHere ? "localhost" : address.includes(":") ? `[${address}]` : address;
+  return `${protocol}://${host}:${port}`;
 }
 
 /** A running instance, as its supervisor wrote it down. */

@@ -1,5 +1,7 @@
 // The few C library calls that Node does not offer: a lock that the kernel drops with its holder, and listening sockets
 // that nobody polls until a child process inherits them.
+import { isIPv6 } from "node:net";
+import { addressBytes } from "@tulle/capture";
 import { acceptBacklog } from "@tulle/listening";
 import koffi from "koffi";
 
@@ -13,6 +15,7 @@ const closeCall = library.func("int close(int fd)");
 
 const linux = process.platform === "linux";
 const addressFamilyInet = 2;
+const addressFamilyInet6 = linux ? 10 : 30;
 const socketStream = 1;
 // Without it every child that is spawned meanwhile would hold the port open (socket(2)); macOS has no such flag.
 const socketCloseOnExec = linux ? 0o2000000 : 0;
@@ -40,16 +43,17 @@ export class SystemCallFailed extends Error {
 }
 
 /**
- * A TCP socket that listens on `address`:`port` (IPv4) and is never accepted from in this process; `openSocket` makes
- * it in another network. Answers its descriptor.
+/**
+ * A TCP socket that listens on `address`:`port` and is never accepted from in this process; `openSocket` makes it in
+ * another network. Answers its descriptor.
  * @throws {SystemCallFailed}
  */
 export function listeningSocket(
   address: string,
   port: number,
-  openSocket: (kind: "tcp4") => number = openTcpSocket,
+  openSocket: (kind: "tcp4" | "tcp6") => number = openTcpSocket,
 ): number {
-  const descriptor = openSocket("tcp4");
+  const descriptor = openSocket(isIPv6(address) ? "tcp6" : "tcp4");
   if (descriptor < 0) throw new SystemCallFailed("socket", koffi.errno());
   // Connections of an earlier run in TIME_WAIT must not keep the port; a second listener is refused all the same.
   setsockoptCall(descriptor, socketLevel, reuseAddress, [1], 4);
@@ -59,8 +63,9 @@ export function listeningSocket(
   return descriptor;
 }
 
-function openTcpSocket(): number {
-  return socketCall(addressFamilyInet, socketStream | socketCloseOnExec, 0) as number;
+function openTcpSocket(kind: "tcp4" | "tcp6"): number {
+  const family = kind === "tcp6" ? addressFamilyInet6 : addressFamilyInet;
+  return socketCall(family, socketStream | socketCloseOnExec, 0) as number;
 }
 
 export function closeSocket(descriptor: number): void {
@@ -73,12 +78,14 @@ function failAndClose(call: string, descriptor: number): SystemCallFailed {
   return error;
 }
 
-/** `struct sockaddr_in` (ip(7)); BSD puts a length before the family. */
+/** `struct sockaddr_in` (ip(7)) or `sockaddr_in6` (ipv6(7)); BSD puts a length before the family. */
 function socketAddress(address: string, port: number): Uint8Array {
-  const bytes = Buffer.alloc(16);
-  if (linux) bytes.writeUInt16LE(addressFamilyInet, 0);
-  else bytes.set([16, addressFamilyInet], 0);
+  const isLong = isIPv6(address);
+  const bytes = Buffer.alloc(isLong ? 28 : 16);
+  const family = isLong ? addressFamilyInet6 : addressFamilyInet;
+  if (linux) bytes.writeUInt16LE(family, 0);
+  else bytes.set([bytes.length, family], 0);
   bytes.writeUInt16BE(port, 2);
-  bytes.set(address.split(".").map(Number), 4);
+  bytes.set(addressBytes(address) ?? [], isLong ? 8 : 4);
   return bytes;
 }

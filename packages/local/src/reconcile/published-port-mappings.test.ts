@@ -6,6 +6,8 @@ import { parsePortMappings, wantedPorts } from "./published-port-mappings.ts";
 
 const parsed = [
   { text: "8080:8080", expected: [{ hostPort: 8080, targetPort: 8080 }] },
+  { text: "10.0.0.5:80:8080", expected: [{ hostPort: 80, targetPort: 8080, hostAddress: "10.0.0.5" }] },
+  { text: "[fd00::5]:80:8080", expected: [{ hostPort: 80, targetPort: 8080, hostAddress: "fd00::5" }] },
   {
     text: "80:8080, 443:8443",
     expected: [
@@ -17,7 +19,18 @@ const parsed = [
 for (const { text, expected } of parsed) {
   test(`"${text}" is understood`, () => assert.deepEqual(parsePortMappings(text), expected));
 }
-for (const text of ["", "8080", "8080:", "a:b", "0:80", "80:70000", "127.0.0.1:80:80", "80:80,"]) {
+for (const text of [
+  "",
+  "8080",
+  "8080:",
+  "a:b",
+  "0:80",
+  "80:70000",
+  "localhost:80:80",
+  "1.2.3:80:80",
+  "[::g]:80:80",
+  "80:80,",
+]) {
   test(`"${text}" is refused with an example`, () =>
     assert.match(JSON.stringify(parsePortMappings(text)), /such as 8080:8080/));
 }

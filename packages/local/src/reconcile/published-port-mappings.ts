@@ -1,12 +1,15 @@
 // Ports of this machine that lead into the mesh: which are wanted, from annotations and from the command line.
+import { isIP } from "node:net";
 import { isHttp, portProtocol, type Service } from "@tulle/config";
 import type { PublishedPort } from "../instance.ts";
 import type { PlanProblem } from "../pod/pod-plan.ts";
 
 export const publishAnnotation = "local.tulle.io/publish";
 
-/** `hostPort` of 127.0.0.1 leads to `targetPort` of the pods behind a Service. */
+/** `hostPort` of this machine leads to `targetPort` of the pods behind a Service. */
 export interface PortMapping {
+  /** Where others than programs of this machine shall come in; 127.0.0.1 when missing. */
+  readonly hostAddress?: string;
   readonly hostPort: number;
   readonly targetPort: number;
 }
@@ -17,23 +20,25 @@ export interface WantedPort extends PortMapping {
   readonly protocol: PublishedPort["protocol"];
 }
 
-/** Reads `8080:8080` or several such pairs with commas; a text tells what is wrong. */
+/** Reads `8080:8080`, `10.0.0.5:8080:8080` or several of them with commas; a text tells what is wrong. */
 export function parsePortMappings(text: string): readonly PortMapping[] | string {
   const mappings: PortMapping[] = [];
   for (const part of text.split(",")) {
-    const match = /^\s*(\d{1,5}):(\d{1,5})\s*$/.exec(part);
-    const [hostPort, targetPort] = [Number(match?.[1]), Number(match?.[2])];
-    if (match === null || hostPort < 1 || hostPort > 65_535 || targetPort < 1 || targetPort > 65_535) {
-      return `"${part.trim()}" is not <port of this machine>:<target port>, such as 8080:8080`;
+    const match = /^\s*(?:(?:\[([^\]]+)\]|([\d.]+)):)?(\d{1,5}):(\d{1,5})\s*$/.exec(part);
+    const hostAddress = match?.[1] ?? match?.[2];
+    const [hostPort, targetPort] = [Number(match?.[3]), Number(match?.[4])];
+    const isPair = match !== null && hostPort >= 1 && hostPort <= 65_535 && targetPort >= 1 && targetPort <= 65_535;
+    if (!isPair || (hostAddress !== undefined && isIP(hostAddress) === 0)) {
+      return `"${part.trim()}" is not <port of this machine>:<target port>, such as 8080:8080 or 10.0.0.5:8080:8080`;
     }
-    mappings.push({ hostPort, targetPort });
+    mappings.push({ hostPort, targetPort, ...(hostAddress === undefined ? {} : { hostAddress }) });
   }
   return mappings;
 }
 
 /**
  * The published ports that Services ask for. `overrides` (from `--publish`) replace the host port of every mapping with
- * the same target port.
+ * the same target port, and its address if they name one.
  */
 export function wantedPorts(
   services: readonly Service[],
@@ -56,9 +61,9 @@ export function wantedPorts(
     const { name, namespace } = service.metadata;
     for (const mapping of mappings) {
       const override = overrides.filter(({ targetPort }) => targetPort === mapping.targetPort);
-      for (const { hostPort, targetPort } of override.length > 0 ? override : [mapping]) {
-        const protocol = clientProtocol(service, targetPort);
-        ports.push({ hostPort, targetPort, service: name, namespace, protocol });
+      for (const chosen of override.length > 0 ? override : [mapping]) {
+        const protocol = clientProtocol(service, chosen.targetPort);
+        ports.push({ ...mapping, ...chosen, service: name, namespace, protocol });
       }
     }
   }

@@ -14,7 +14,7 @@ import { closeSocket, listeningSocket, SystemCallFailed } from "../network/libc.
 // quickly").
 const { request } = process.getBuiltinModule("node:http");
 
-const publishAddress = "127.0.0.1";
+const ownAddress = "127.0.0.1";
 const answerTimeoutMs = 30_000;
 /** Of one try. */
 const probeTimeoutMs = 2000;
@@ -75,7 +75,7 @@ export class PublishedPorts {
       const service = services.find((each) => matchesService(each, port));
       try {
         const own = service !== undefined && bindsItself(service);
-        this.#held.set(hostPort, { ...port, descriptor: own ? undefined : this.#listen(hostPort) });
+        this.#held.set(hostPort, { ...port, descriptor: own ? undefined : this.#listen(port) });
       } catch (error) {
         if (!(error instanceof SystemCallFailed)) throw error;
         if (error.code === "EADDRINUSE") taken.push(port);
@@ -87,8 +87,8 @@ export class PublishedPorts {
     return found;
   }
 
-  #listen(port: number): number {
-    return listeningSocket(publishAddress, port, this.#machine.openSocket);
+  #listen({ hostAddress = ownAddress, hostPort }: PortMapping): number {
+    return listeningSocket(hostAddress, hostPort, this.#machine.openSocket);
   }
 
   /**
@@ -98,26 +98,25 @@ export class PublishedPorts {
   #publishElsewhere(taken: readonly WantedPort[], used: Set<number>): string {
     const targets = new Set(taken.map(({ targetPort }) => targetPort));
     const kept = this.#overrides.filter(({ targetPort }) => !targets.has(targetPort));
-    const moved = taken.map(({ hostPort, targetPort }) => {
-      const free = this.#freePortAbove(hostPort, used);
+    const moved = taken.map((port): PortMapping => {
+      const free = this.#freePortAbove(port, used);
       used.add(free);
-      return { hostPort: free, targetPort };
+      return { ...port, hostPort: free };
     });
-    const pairs = [...kept, ...moved]
-      .toSorted((a, b) => a.targetPort - b.targetPort)
-      .map(({ hostPort, targetPort }) => `${hostPort}:${targetPort}`);
+    const pairs = [...kept, ...moved].toSorted((a, b) => a.targetPort - b.targetPort).map(mappingText);
     return `--publish ${pairs.join(",")}`;
   }
 
   /** The next port that nobody listens on now; where a hundred of them are taken, just the next one. */
-  #freePortAbove(port: number, used: ReadonlySet<number>): number {
-    for (let candidate = port + 1; candidate <= Math.min(port + triedPorts, 65_535); candidate += 1) {
-      if (!used.has(candidate) && this.#isFree(candidate)) return candidate;
+  #freePortAbove(port: PortMapping, used: ReadonlySet<number>): number {
+    const { hostPort } = port;
+    for (let candidate = hostPort + 1; candidate <= Math.min(hostPort + triedPorts, 65_535); candidate += 1) {
+      if (!used.has(candidate) && this.#isFree({ ...port, hostPort: candidate })) return candidate;
     }
-    return port + 1;
+    return hostPort + 1;
   }
 
-  #isFree(port: number): boolean {
+  #isFree(port: PortMapping): boolean {
     try {
       closeSocket(this.#listen(port));
       return true;
@@ -134,7 +133,12 @@ export class PublishedPorts {
         const service = this.#services.find((each) => matchesService(each, port));
         return service !== undefined && isBehind(service, pod);
       })
-      .map(({ hostPort, targetPort, descriptor }) => ({ address: publishAddress, hostPort, targetPort, descriptor }));
+      .map(({ hostAddress: address = ownAddress, hostPort, targetPort, descriptor }) => ({
+        address,
+        hostPort,
+        targetPort,
+        descriptor,
+      }));
   }
 
   /** Ports of the command line that stand in for none of the manifests. */
@@ -144,8 +148,8 @@ export class PublishedPorts {
   }
 
   list(): readonly PublishedPort[] {
-    return [...this.#held.values()].map(({ hostPort, targetPort, service, namespace, protocol }) => ({
-      address: publishAddress,
+    return [...this.#held.values()].map(({ hostAddress, hostPort, targetPort, service, namespace, protocol }) => ({
+      address: hostAddress ?? ownAddress,
       port: hostPort,
       targetPort,
       service: `${service}.${namespace}`,
@@ -195,20 +199,21 @@ export class PublishedPorts {
 
 export interface PortProblem extends PlanProblem {
   readonly subject: string;
-  /** The port that is in use, when that is the problem. */
+  /** The port that is in use, when that is the problem, and at which address. */
   readonly takenPort?: number;
+  readonly takenAt?: string;
 }
 
 /** Names who has the port, where that can be known. */
 export function withHolder(problem: PortProblem, machine: Machine): PortProblem {
-  const { takenPort } = problem;
+  const { takenPort, takenAt = ownAddress } = problem;
   if (takenPort === undefined) return problem;
-  return { ...problem, message: problem.message + machine.holderText(publishAddress, takenPort) };
+  return { ...problem, message: problem.message + machine.holderText(takenAt, takenPort) };
 }
 
 /** Whether what stands in the way goes by itself within a minute. */
-export function isPassing({ takenPort }: PortProblem, machine: Machine): boolean {
-  return takenPort !== undefined && machine.isKeptByClosedConnections(publishAddress, takenPort);
+export function isPassing({ takenPort, takenAt = ownAddress }: PortProblem, machine: Machine): boolean {
+  return takenPort !== undefined && machine.isKeptByClosedConnections(takenAt, takenPort);
 }
 
 function subjectOf(service: Service): string {
@@ -220,7 +225,8 @@ function matchesService(service: Service, port: WantedPort): boolean {
 }
 
 function sameTarget(a: WantedPort, b: WantedPort): boolean {
-  return a.targetPort === b.targetPort && a.service === b.service && a.namespace === b.namespace;
+  const isSamePlace = a.targetPort === b.targetPort && a.hostAddress === b.hostAddress;
+  return isSamePlace && a.service === b.service && a.namespace === b.namespace;
 }
 
 function publishedTwice(port: WantedPort, other: WantedPort): PortProblem {
@@ -240,6 +246,13 @@ function unavailable(port: WantedPort, code: string): PortProblem {
       suggestion: `Publish on a port from 1024 on: --publish 8080:${port.targetPort}`,
     };
   }
+  if (code === "EADDRNOTAVAIL") {
+    return {
+      subject,
+      message: `${port.hostAddress} is no address of this machine`,
+      suggestion: `Name one that it has, or none: --publish ${port.hostPort}:${port.targetPort}`,
+    };
+  }
   return {
     subject,
     message: `port ${port.hostPort} cannot be listened on: ${code}`,
@@ -250,10 +263,20 @@ function unavailable(port: WantedPort, code: string): PortProblem {
 function inUse(port: WantedPort, remedy: string): PortProblem {
   return {
     subject: `Service ${port.namespace}/${port.service}`,
-    message: `port ${publishAddress}:${port.hostPort} is in use`,
+    message: `port ${hostPortText(port)} is in use`,
     suggestion: `End that process, or publish elsewhere: ${remedy}`,
     takenPort: port.hostPort,
+    ...(port.hostAddress === undefined ? {} : { takenAt: port.hostAddress }),
   };
+}
+
+function hostPortText({ hostAddress = ownAddress, hostPort }: PortMapping): string {
+  return hostAddress.includes(":") ? `[${hostAddress}]:${hostPort}` : `${hostAddress}:${hostPort}`;
+}
+
+/** As `parsePortMappings` reads it. */
+function mappingText(port: PortMapping): string {
+  return `${port.hostAddress === undefined ? port.hostPort : hostPortText(port)}:${port.targetPort}`;
 }
 
 /**
