@@ -73,7 +73,7 @@ test("programs of a captured machine know nothing of the mesh, and call and are 
   const stage = await MachineStage.open();
   t.after(() => stage[Symbol.asyncDispose]());
   const ledger = await stage.machine("ledger");
-  const payroll = await stage.machine("payroll", "0.0.0.0");
+  const payroll = await stage.machine("payroll", { appAddress: "0.0.0.0" });
   await ledger.join(await stage.token("ledger"));
   await writeFile(path.join(root, "tmp/token"), await stage.token("payroll"));
   const tulle = ["env", `PATH=${process.env["PATH"]}:/usr/sbin:/sbin`, path.join(root, "opt/tulle/tulle")];

@@ -1,7 +1,7 @@
-// A control plane and machines that are no pods, each in a network of its own with a way to the others: what a machine
-// has of the mesh is what `tulle join` brings.
+// A control plane, or all of `tulle up`, and machines that are no pods, each in a network of its own with a way to the
+// others: what a machine has of the mesh is what `tulle join` brings.
 import assert from "node:assert/strict";
-import { mkdir, writeFile } from "node:fs/promises";
+import { mkdir, symlink, writeFile } from "node:fs/promises";
 import path from "node:path";
 import type { MachinesResponse } from "@tulle/config/api";
 import { NetworkNamespace } from "../tools/network-namespace.ts";
@@ -10,18 +10,20 @@ import type { CommandResult } from "../tools/run-command.ts";
 import { temporaryFolder } from "../tools/temporary-folder.ts";
 
 export const joinPort = 15_017;
-const main = path.resolve(import.meta.dirname, "../../packages/cli/src/main.ts");
+const root = path.resolve(import.meta.dirname, "../..");
+const main = path.join(root, "packages/cli/src/main.ts");
 
-/** Groups of the namespace `shop`, each with a host of its own in the mesh. */
-export const manifests = ["ledger", "payroll"]
-  .map(
-    (name) => `
+/** Groups of the namespace `shop`, each with a host of its own in the mesh, whose machines are in that network. */
+const groupManifests = (network = "") =>
+  ["ledger", "payroll"]
+    .map(
+      (name) => `
 apiVersion: networking.istio.io/v1
 kind: WorkloadGroup
 metadata: { name: ${name}, namespace: shop }
 spec:
   metadata: { labels: { app: ${name} } }
-  template: { serviceAccount: ${name} }
+  template: { serviceAccount: ${name}, network: "${network}" }
   probe: { periodSeconds: 1, failureThreshold: 1, httpGet: { port: 9080 } }
 ---
 apiVersion: networking.istio.io/v1
@@ -39,8 +41,8 @@ kind: PeerAuthentication
 metadata: { name: ${name}, namespace: shop }
 spec: { selector: { matchLabels: { app: ${name} } }, mtls: { mode: STRICT } }
 `,
-  )
-  .join("---\n");
+    )
+    .join("---\n");
 
 /** Tells who it is, and as whom its callers have come. */
 const program = `
@@ -49,15 +51,23 @@ const program = `
   }).listen(9080, process.argv[2], () => console.log("listens"));
 `;
 
+/** The mesh's own address, which all machines know. */
+export const meshAddress = "10.66.0.1";
+
 export interface StageOptions {
+  /** All of `tulle up --mode namespaces` in the place of a control plane, with these manifests beside the groups'. */
+  readonly podManifests?: string;
   /** Words that stand for `tulle` on a machine. */
   readonly tulle?: readonly string[];
-  readonly controlPlaneOptions?: readonly string[];
+  /** Of the machines; the mesh's own when missing. */
+  readonly network?: string;
+  /** Of the control plane, or of `tulle up`. */
+  readonly options?: readonly string[];
 }
 
 export class MachineStage implements AsyncDisposable {
   readonly folder = temporaryFolder("tulle-machines-");
-  readonly state = path.join(this.folder, "control-plane");
+  state = path.join(this.folder, "control-plane");
   readonly #open = new AsyncDisposableStack();
   readonly #options: StageOptions;
   readonly #mesh: NetworkNamespace;
@@ -71,18 +81,46 @@ export class MachineStage implements AsyncDisposable {
 
   /** @throws {ToolUnavailable} for who is not root */
   static async open(options: StageOptions = {}): Promise<MachineStage> {
-    const stage = new MachineStage(options, await NetworkNamespace.create());
+    await using open = new AsyncDisposableStack();
+    const stage = open.use(new MachineStage(options, await NetworkNamespace.create()));
     await stage.#mesh.mustRun("sh", "-c", "echo 1 >/proc/sys/net/ipv4/ip_forward");
     // Known before there is a machine.
-    await stage.#mesh.mustRun("ip", "address", "add", "10.66.0.1/32", "dev", "lo");
-    await mkdir(path.join(stage.folder, "manifests"));
-    await writeFile(path.join(stage.folder, "manifests", "mesh.yaml"), manifests);
-    await stage.startControlPlane();
+    await stage.#mesh.connect(stage.#mesh, "outside", "outside-end");
+    await stage.#mesh.mustRun("ip", "address", "add", `${meshAddress}/32`, "dev", "outside");
+    await mkdir(stage.#manifests);
+    await writeFile(path.join(stage.#manifests, "mesh.yaml"), groupManifests(options.network));
+    if (options.podManifests === undefined) await stage.startControlPlane();
+    else await stage.#startUp(options.podManifests);
+    open.move();
     return stage;
   }
 
+  get #manifests(): string {
+    return path.join(this.folder, "manifests");
+  }
+
+  async #startUp(podManifests: string): Promise<void> {
+    await writeFile(path.join(this.#manifests, "pods.yaml"), podManifests);
+    await symlink(path.join(root, "node_modules"), path.join(this.folder, "node_modules"));
+    this.state = path.join(this.#manifests, ".tulle");
+    const up = [...this.#mesh.enter, process.execPath, main, "up", this.#manifests, "--mode", "namespaces"];
+    const words = [...up, ...(this.#options.options ?? [])];
+    const started = await startWords(words, "tulle up", this.#env);
+    this.#open.defer(async () => void (await started.stop({ signal: "SIGINT" })));
+    await started.waitForOutput(/^Ready\b/m, { timeoutMs: 120_000 });
+  }
+
+  /** A command of `tulle` beside the mesh. */
+  async tulle(...args: readonly string[]): Promise<CommandResult> {
+    return this.#mesh.run("env", ...pairs(this.#env), process.execPath, main, ...args);
+  }
+
+  get #env(): Readonly<Record<string, string>> {
+    return { XDG_STATE_HOME: path.join(this.folder, "state-home"), TULLE_DIR: this.#manifests };
+  }
+
   async startControlPlane(): Promise<void> {
-    const manifestsFolder = path.join(this.folder, "manifests");
+    const manifestsFolder = this.#manifests;
     const words = [
       ...this.#mesh.enter,
       process.execPath,
@@ -94,10 +132,10 @@ export class MachineStage implements AsyncDisposable {
       this.state,
       "--no-xds",
       "--join-address",
-      `10.66.0.1:${joinPort}`,
+      `${meshAddress}:${joinPort}`,
       "--http",
       "127.0.0.1:15014",
-      ...(this.#options.controlPlaneOptions ?? []),
+      ...(this.#options.options ?? []),
     ];
     const started = await startWords(words, "the control plane");
     this.#controlPlane = started;
@@ -152,14 +190,23 @@ export class MachineStage implements AsyncDisposable {
     return ["env", ...this.tulleWords, command, "--state", stateFolder];
   }
 
-  /** A machine with nothing of the mesh on it, and a program that listens at `appAddress`. */
-  async machine(name: string, appAddress = "127.0.0.1"): Promise<Machine> {
+  /** What a program of a pod gets. */
+  async callFrom(pod: string, url: string): Promise<string> {
+    const { stdout } = await this.tulle("exec", pod, "--", "curl", "-sS", "-m", "20", "-w", " %{http_code}", url);
+    return stdout;
+  }
+
+  /**
+   * A machine with nothing of the mesh on it, and a program that listens at `appAddress`. `knows` is all that it has a
+   * way to beyond its own network.
+   */
+  async machine(name: string, { appAddress = "127.0.0.1", knows = "default" } = {}): Promise<Machine> {
     this.#machines += 1;
     const net = this.#machines;
     const network = this.#open.use(await NetworkNamespace.create());
     await network.connect(this.#mesh, `vm${net}`);
     await this.#mesh.mustRun("ip", "address", "add", `10.66.${net}.1/24`, "dev", `vm${net}`);
-    const machine = new Machine(name, net, network, this);
+    const machine = new Machine(name, net, network, this, knows);
     await machine.moveTo(2);
     await machine.startProgram(appAddress);
     return machine;
@@ -186,6 +233,10 @@ function startWords(
   return startProcess(command, args, { name, env });
 }
 
+function pairs(env: Readonly<Record<string, string>>): readonly string[] {
+  return Object.entries(env).map(([name, value]) => `${name}=${value}`);
+}
+
 function tokenFields([address]: readonly string[]): object {
   return address === undefined ? {} : { addresses: [address] };
 }
@@ -196,11 +247,13 @@ export class Machine {
   readonly stateFolder: string;
   readonly #stage: MachineStage;
   readonly #net: number;
+  readonly #knows: string;
   address = "";
   agent: StartedProcess | undefined;
   #program: StartedProcess | undefined;
 
-  constructor(name: string, net: number, network: NetworkNamespace, stage: MachineStage) {
+  constructor(name: string, net: number, network: NetworkNamespace, stage: MachineStage, knows: string) {
+    this.#knows = knows;
     this.name = name;
     this.network = network;
     this.#net = net;
@@ -215,7 +268,12 @@ export class Machine {
     const ip = (...args: readonly string[]) => this.network.mustRun("ip", ...args);
     if (before !== "") await ip("address", "flush", "dev", `vm${this.#net}`);
     await ip("address", "add", `${this.address}/24`, "dev", `vm${this.#net}`);
-    await ip("route", "replace", "default", "via", `10.66.${this.#net}.1`);
+    await ip("route", "replace", this.#knows, "via", `10.66.${this.#net}.1`);
+  }
+
+  /** Of its agent. */
+  get output(): string {
+    return this.agent?.output() ?? "";
   }
 
   async startProgram(address: string): Promise<void> {
@@ -262,7 +320,7 @@ export class Machine {
 
   async waitUntil(state: "healthy" | "unhealthy" | "disconnected"): Promise<void> {
     const isSo = async (): Promise<boolean> => (await this.status())?.state === state;
-    await waitFor(isSo, { what: `${this.name} to be ${state}`, details: () => this.agent?.output() ?? "" });
+    await waitFor(isSo, { what: `${this.name} to be ${state}`, details: () => this.output });
   }
 
   async status() {

@@ -28,7 +28,7 @@ test("two machines join, and call each other by name over mutual TLS", async (t)
 });
 
 test("a machine leaves as soon as it is not well, moves, loses power and comes back, stops, and leaves", async (t) => {
-  const stage = await MachineStage.open({ controlPlaneOptions: ["--machine-grace", "1s"] });
+  const stage = await MachineStage.open({ options: ["--machine-grace", "1s"] });
   t.after(() => stage[Symbol.asyncDispose]());
   const ledger = await stage.machine("ledger");
   const payroll = await stage.machine("payroll");

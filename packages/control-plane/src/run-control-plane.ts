@@ -1,7 +1,7 @@
 // A control plane in one function: builds the first snapshot of what its store has, and serves xDS and the HTTP API
 // until closed.
 import { type Clock, systemClock } from "@tulle/timing";
-import { descriptorLimit, DescriptorReserve } from "@tulle/listening";
+import { descriptorLimit, DescriptorReserve, reachableAddresses } from "@tulle/listening";
 import { type Finding, type Store } from "@tulle/config";
 import { apiSocketName, endpoints } from "@tulle/config/api";
 import { makeSocketPath } from "@tulle/identity/own";
@@ -21,8 +21,7 @@ import { connectStages } from "./connect-stages.ts";
 import { makeInstanceId } from "./instance-id.ts";
 import { parseSavedKeySet } from "./jwks/saved-key-set.ts";
 import { parseSavedProvider } from "./login-providers/saved-provider.ts";
-import { defaultMachineGraceMs, joinAddresses } from "./machines/join-addresses.ts";
-import { type Machines, openMachines } from "./machines/open-machines.ts";
+import { defaultMachineGraceMs, type Machines, openMachines } from "./machines/open-machines.ts";
 import { openSavedRollouts } from "./rollouts/saved-rollouts.ts";
 import { type DebounceTimes, defaultDebounce } from "./serve/debounce.ts";
 import { openLoginRootSecret } from "./serve/login-secrets.ts";
@@ -39,6 +38,8 @@ export interface ControlPlaneOptions extends XdsAddresses, Omit<SecurityOptions,
   /** Where the token, the authority, what was fetched and the API's socket lie. */
   readonly state: StateFolder;
   readonly httpAddress: Address;
+  /** `host:port` each: where tokens send machines, unless told; where it listens for them when missing. */
+  readonly joinAdvertise?: readonly string[];
   /** How long the entry of a machine stays that has vanished; Istio's 10 s unless told. */
   readonly machineGraceMs?: number;
   /** Lowest version of TLS between workloads; 1.3 when missing. */
@@ -131,7 +132,9 @@ export async function runControlPlane(options: ControlPlaneOptions): Promise<Run
         ...resources.handlers,
         ...changeRoutes({ timeline, pusher: stages.pusher }),
         ...caRoutes(authority),
-        ...(joinAddress === undefined ? machineRoutes() : machineRoutes(machines, joinAddresses(joinAddress))),
+        ...(joinAddress === undefined
+          ? machineRoutes()
+          : machineRoutes(machines, options.joinAdvertise ?? reachableAddresses(joinAddress))),
         ...rolloutRoutes(stages.rollouts),
         ...debug,
       }),

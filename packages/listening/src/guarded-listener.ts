@@ -33,9 +33,10 @@ export class GuardedListener {
     if (options.maxConnections !== undefined) this.#listening.maxConnections = options.maxConnections;
   }
 
-  /** Rejects if the address cannot be bound. */
-  async listen(host: string, port: number): Promise<number> {
-    this.#listening.listen({ host, port, backlog: acceptBacklog });
+  /** Rejects if the address cannot be bound. With a `descriptor` it is that listening socket which is accepted from. */
+  async listen(host: string, port: number, descriptor?: number): Promise<number> {
+    const where = descriptor === undefined ? { host, port } : { fd: descriptor };
+    this.#listening.listen({ ...where, backlog: acceptBacklog });
     await once(this.#listening, "listening");
     return (this.#listening.address() as AddressInfo).port;
   }

@@ -4,3 +4,4 @@ export * from "./accept-backlog.ts";
 export * from "./descriptor-reserve.ts";
 export * from "./guarded-listener.ts";
 export * from "./oldest-makes-way.ts";
+export * from "./reachable-addresses.ts";

@@ -1,6 +1,10 @@
 // How the supervisor starts its control plane, and the two questions that it asks it besides the resource API.
+import { isIP, isIPv6 } from "node:net";
 import { type ApiClient } from "@tulle/config";
 import { endpoints, type ProxySync } from "@tulle/config/api";
+import { CannotStart } from "./cannot-start.ts";
+import { closeSocket, SystemCallFailed } from "./network/libc.ts";
+import type { Address, BoundPort, MeshNetwork } from "./network/pod-network.ts";
 import { inheritedEnvironment } from "./pod/environment.ts";
 import type { ProcessSpec, RestartPolicy } from "./process/supervised-process.ts";
 import type { StateDirectory } from "./state-directory.ts";
@@ -10,6 +14,18 @@ export const xdsPort = 15_012;
 export const apiPort = 15_014;
 /** These questions are asked again and again: a control plane that hangs is not waited for. */
 const questionTimeoutMs = 2000;
+
+/** Where machines join. */
+export interface JoinPort {
+  readonly address: Address;
+  /** Undefined where the control plane listens there itself. */
+  readonly bound: BoundPort | undefined;
+}
+
+interface JoinOptions {
+  readonly joinAddress?: Address | undefined;
+  readonly controlPlaneOptions?: readonly string[];
+}
 
 export interface ControlPlaneSettings {
   readonly state: StateDirectory;
@@ -23,6 +39,7 @@ export interface ControlPlaneSettings {
   readonly fresh: boolean;
   /** Further options of `tulle control-plane`. */
   readonly options: readonly string[];
+  readonly join: JoinPort | undefined;
   readonly clusterId: string;
   /** Names this run of the supervisor. */
   readonly owner: string;
@@ -31,7 +48,7 @@ export interface ControlPlaneSettings {
 }
 
 export function controlPlaneSpec(settings: ControlPlaneSettings): ProcessSpec {
-  const { state, address } = settings;
+  const { state, address, join } = settings;
   return {
     name: "control plane",
     cwd: state.dir,
@@ -55,6 +72,7 @@ export function controlPlaneSpec(settings: ControlPlaneSettings): ProcessSpec {
         "--owner",
         settings.owner,
         ...settings.networkArguments,
+        ...joinOptions(settings),
         ...settings.options,
         ...(settings.fresh ? ["--fresh"] : []),
       ],
@@ -64,8 +82,58 @@ export function controlPlaneSpec(settings: ControlPlaneSettings): ProcessSpec {
       },
     }),
     logFile: settings.logFile,
+    listenDescriptors: join?.bound === undefined ? [] : [[join.address.port, join.bound.descriptor]],
     restart: settings.restart,
   };
+}
+
+/** @throws {CannotStart} */
+export function openJoinPort(
+  { joinAddress: address, controlPlaneOptions = [] }: JoinOptions,
+  network: MeshNetwork,
+): JoinPort | undefined {
+  if (address === undefined) return undefined;
+  if (network.bindJoinPort === undefined) return { address, bound: undefined };
+  const where = hostPortText(address);
+  if (isIP(address.host) === 0 || address.port === 0) {
+    throw new CannotStart(
+      `machines cannot join at ${where}`,
+      "With --mode namespaces --join-address takes an IP address and a port.",
+    );
+  }
+  try {
+    const bound = network.bindJoinPort(address);
+    if (bound?.reachedAt.length === 0 && !isAdvertised(controlPlaneOptions)) {
+      closeSocket(bound.descriptor);
+      throw new CannotStart(
+        `machines cannot join at ${where}: this machine has no address that others reach`,
+        "Say how they get there by --join-advertise.",
+      );
+    }
+    return { address, bound };
+  } catch (error) {
+    if (!(error instanceof SystemCallFailed)) throw error;
+    throw new CannotStart(
+      `machines cannot join at ${where}: ${error.code}`,
+      "Name an address of this machine and a port that is free, or all addresses by 0.0.0.0.",
+    );
+  }
+}
+
+function joinOptions({ join, options }: ControlPlaneSettings): readonly string[] {
+  if (join === undefined) return [];
+  const { address, bound } = join;
+  const reachedAt = isAdvertised(options) ? [] : (bound?.reachedAt ?? []);
+  return ["--join-address", hostPortText(address), ...reachedAt.flatMap((each) => ["--join-advertise", each])];
+}
+
+/** Whether tokens are told by `options` where machines get to. */
+function isAdvertised(options: readonly string[]): boolean {
+  return options.includes("--join-advertise");
+}
+
+function hostPortText({ host, port }: Address): string {
+  return isIPv6(host) ? `[${host}]:${port}` : `${host}:${port}`;
 }
 
 /**

@@ -6,12 +6,13 @@ import { apiSocketName } from "@tulle/config/api";
 import { makeSocketPath, removeSocketFolder } from "@tulle/identity/own";
 import { Logging, textSink, type Logger } from "@tulle/telemetry";
 import { CannotStart, socketLookupTrouble, stateProblem } from "./cannot-start.ts";
-import { apiPort, controlPlaneSpec, refusals, xdsPort } from "./control-plane-process.ts";
+import { apiPort, controlPlaneSpec, type JoinPort, openJoinPort, refusals, xdsPort } from "./control-plane-process.ts";
 import { DevelopmentCertificate } from "./development-certificate.ts";
 import { registerInstance, registryFolder, removeInstance, writeInstance, type Instance } from "./instance.ts";
 import { claimBlock } from "./network/address-block.ts";
 import { LoopbackNetwork } from "./network/loopback-network.ts";
-import type { MeshNetwork } from "./network/pod-network.ts";
+import { closeSocket } from "./network/libc.ts";
+import type { Address, MeshNetwork } from "./network/pod-network.ts";
 import { NamespacesNetwork } from "./namespaces/namespaces-network.ts";
 import type { OwnNetwork } from "./namespaces/own-network.ts";
 import { portProblem } from "./network/port-holder.ts";
@@ -47,6 +48,8 @@ export interface UpOptions {
   readonly ownNetwork?: OwnNetwork | undefined;
   /** Programs of other users are kept away from all of the instance's addresses. */
   readonly ownUserOnly?: boolean;
+  /** Where machines join; nowhere when missing. */
+  readonly joinAddress?: Address | undefined;
   /** Further options of `tulle control-plane`. */
   readonly controlPlaneOptions?: readonly string[];
   readonly env: Readonly<Record<string, string | undefined>>;
@@ -71,6 +74,7 @@ export class Supervisor {
   readonly #options: UpOptions;
   readonly #state: StateDirectory;
   readonly #network: MeshNetwork;
+  readonly #joinPort: JoinPort | undefined;
   readonly #api: ApiClient;
   readonly #controlPlane: SupervisedProcess;
   readonly #tokens: WorkloadTokens;
@@ -93,6 +97,7 @@ export class Supervisor {
     this.#options = options;
     this.#state = state;
     this.#network = network;
+    this.#joinPort = openJoinPort(options, network);
     this.instance = describeInstance(options, state.path, network.controlPlaneAddress, startTime);
     const { xdsAddress } = this.instance;
     this.#logFile = new LogFile(path.join(state.logsFolder, "supervisor.log"));
@@ -142,6 +147,7 @@ export class Supervisor {
       networkArguments: network.controlPlaneArguments,
       fresh: options.fresh,
       options: options.controlPlaneOptions ?? [],
+      join: this.#joinPort,
       owner: `${process.pid}-${startTime}`,
       logFile: controlPlaneLog,
     });
@@ -194,8 +200,14 @@ export class Supervisor {
 
   static async #inNetwork(options: UpOptions, state: StateDirectory, startTime: string): Promise<Supervisor> {
     const { ownNetwork, env, onEvent } = options;
-    if (ownNetwork !== undefined)
-      return new Supervisor(options, state, await NamespacesNetwork.open(ownNetwork, env["PATH"], onEvent), startTime);
+    if (ownNetwork !== undefined) {
+      await using open = new AsyncDisposableStack();
+      const network = await NamespacesNetwork.open(ownNetwork, env["PATH"], onEvent);
+      open.defer(() => network.close());
+      const supervisor = new Supervisor(options, state, network, startTime);
+      open.move();
+      return supervisor;
+    }
     const block = await claimBlock(options.dir, state.lastBlockIndex);
     state.rememberBlock(block.index);
     const supervisor = new Supervisor(options, state, new LoopbackNetwork(block), startTime);
@@ -345,6 +357,7 @@ export class Supervisor {
     await this.#ownUserTable?.close();
     this.#socket?.close();
     removeSocketFolder(this.#state.path, this.#options.env);
+    if (this.#joinPort?.bound !== undefined) closeSocket(this.#joinPort.bound.descriptor);
     await this.#network.close();
     await removeInstance(this.instance, this.#options.env);
     this.#logFile.close();

@@ -143,8 +143,13 @@ export interface AdsServerHandlers {
   onDisconnect(connection: AdsConnection, reason: string): void;
 }
 
-/** Where a server listens: a TCP address (port 0 takes a free one) or the path of a Unix socket. */
-export type AdsAddress = { readonly host: string; readonly port: number } | { readonly path: string };
+/**
+ * Where a server listens: a TCP address (port 0 takes a free one), by a socket that listens there already if there is a
+ * `descriptor`, or the path of a Unix socket. Without TLS a descriptor is not looked at.
+ */
+export type AdsAddress =
+  | { readonly host: string; readonly port: number; readonly descriptor?: number | undefined }
+  | { readonly path: string };
 
 export interface AdsServerLimits {
   /** Streams over all connections; one more gets RESOURCE_EXHAUSTED. */

@@ -224,7 +224,8 @@ function tcpOptions({ limits, refusesConnection = () => false }: ByteStreamServe
 
 async function bindListener(listener: TlsListener | GuardedListener, address: AdsAddress): Promise<AdsAddress> {
   if ("path" in address) throw new Error("TLS is served on TCP addresses only");
-  return { host: address.host, port: await listener.listen(address.host, address.port) };
+  const { host, port, descriptor } = address;
+  return { host, port: await listener.listen(host, port, descriptor) };
 }
 
 function listen(call: BytesCall, events: ServerByteStreamEvents, forget: () => boolean): void {

@@ -83,8 +83,8 @@ export class TlsListener {
   }
 
   /** Rejects if the address cannot be bound. */
-  listen(host: string, port: number): Promise<number> {
-    return this.#listening.listen(host, port);
+  listen(host: string, port: number, descriptor?: number): Promise<number> {
+    return this.#listening.listen(host, port, descriptor);
   }
 
   /** Of the connection of a call. */

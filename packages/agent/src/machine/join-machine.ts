@@ -21,13 +21,14 @@ import {
   rootsFile,
   writeMachine,
 } from "./machine-state.ts";
+import { ownAddressTowards } from "./own-address-towards.ts";
 
 export interface Joining {
   readonly token: string;
   /** Made where it is missing. */
   readonly stateFolder: string;
   readonly hostname: string;
-  /** Undefined: from where the control plane is called. */
+  /** Undefined: from where the machine calls the control plane. */
   readonly address: string | undefined;
 }
 
@@ -48,6 +49,7 @@ export async function joinMachine({ token: text, stateFolder, hostname, address 
       continue;
     }
     const { rootsPem } = learned;
+    const ownAddress = address ?? (await ownAddressTowards(controlPlane));
     const key = await generateKey("P-256");
     const answer = await joinMesh(
       { target: `https://${controlPlane}`, tls: () => ({ rootsPem, serverName: controlPlaneName }) },
@@ -56,7 +58,7 @@ export async function joinMachine({ token: text, stateFolder, hostname, address 
         secret: token.secret,
         csrPem: createCsr({ key }),
         hostname,
-        ...(address === undefined ? {} : { address }),
+        ...(ownAddress === undefined ? {} : { address: ownAddress }),
       },
     );
     // Whoever has answered knows the token: the next address leads to the same mesh.

@@ -79,6 +79,14 @@ export function joinAddressOption(): Option {
   ).argParser(hostPort);
 }
 
+/** Of whoever runs a control plane; it may be given more than once. */
+export function joinAdvertiseOption(): Option {
+  return new Option(
+    "--join-advertise <host:port>",
+    "what tokens say of where to join, where machines get there another way: by a gateway, or NAT (again for more)",
+  ).argParser<readonly string[] | undefined>((text, before = []) => [...before, hostPortText(hostPort(text))]);
+}
+
 /** In milliseconds. */
 export function machineGraceOption(): Option {
   return new Option(

@@ -13,6 +13,7 @@ import {
   addExamples,
   hostPort,
   joinAddressOption,
+  joinAdvertiseOption,
   machineGraceOption,
   workloadCertTtlOption,
 } from "../command/command-options.ts";
@@ -25,6 +26,7 @@ interface Options {
   readonly xds: Address | false;
   readonly xdsTls?: Address;
   readonly joinAddress?: Address;
+  readonly joinAdvertise?: readonly string[];
   readonly machineGrace?: number;
   readonly trustDomain: string;
   readonly workloadTls: "1.2" | "1.3";
@@ -58,6 +60,7 @@ export function register(command: Command, context: CommandContext): void {
       ).argParser(hostPort),
     )
     .addOption(joinAddressOption())
+    .addOption(joinAdvertiseOption())
     .addOption(machineGraceOption())
     .option("--trust-domain <name>", "who the authority's certificates vouch for", "cluster.local")
     .addOption(
@@ -103,7 +106,8 @@ export function register(command: Command, context: CommandContext): void {
       stateDirectory: path.resolve(context.cwd, options.state),
       ...(options.xds === false ? {} : { xdsAddress: options.xds }),
       ...(options.xdsTls === undefined ? {} : { xdsTlsAddress: options.xdsTls }),
-      ...(options.joinAddress === undefined ? {} : { joinAddress: options.joinAddress }),
+      ...(options.joinAddress === undefined ? {} : { joinAddress: inherited(options.joinAddress, context) }),
+      ...(options.joinAdvertise === undefined ? {} : { joinAdvertise: options.joinAdvertise }),
       ...(options.machineGrace === undefined ? {} : { machineGraceMs: options.machineGrace }),
       ...(options.cacerts === undefined ? {} : { cacertsDirectory: path.resolve(context.cwd, options.cacerts) }),
       trustDomain: options.trustDomain,
@@ -124,6 +128,12 @@ export function register(command: Command, context: CommandContext): void {
     await stopped;
     await running.close();
   });
+}
+
+/** Where its pods have networks of their own, `tulle up` has bound the port in the machine's. */
+function inherited(address: Address, { env }: CommandContext): Address & { readonly descriptor?: number } {
+  const found = new RegExp(`(?:^|,)${address.port}=(\\d+)(?:,|$)`).exec(env["TULLE_LISTEN_FDS"] ?? "");
+  return found === null ? address : { ...address, descriptor: Number(found[1]) };
 }
 
 async function startFailure(error: NodeJS.ErrnoException): Promise<CommandFailure> {

@@ -1,5 +1,4 @@
 // Machines over HTTP, for the owner: tokens that are made and revoked, who has joined, and what came of each try.
-import { isIP } from "node:net";
 import {
   fixedPart,
   type IssuedToken,
@@ -10,6 +9,7 @@ import {
 } from "@tulle/config/api";
 import { joinTokenText, rootPin } from "@tulle/identity";
 import type { Machines } from "../machines/open-machines.ts";
+import { isAddressOrRange } from "../machines/machine-address.ts";
 import { maxTokens, type SavedToken } from "../machines/machine-register.ts";
 import { ApiFailure } from "./api-failure.ts";
 import { changeAuthor } from "./change-author.ts";
@@ -132,8 +132,8 @@ function parseRequest(text: string): TokenRequest {
     throw new ApiFailure(400, "the body names no group and namespace");
   if (typeof lifetimeSeconds !== "number" || !(lifetimeSeconds >= 1 && lifetimeSeconds <= maxLifetimeSeconds))
     throw new ApiFailure(400, `a token lives 1 to ${maxLifetimeSeconds} seconds`);
-  if (!Array.isArray(addresses) || addresses.length > 16 || !addresses.every((each) => isIP(String(each)) !== 0))
-    throw new ApiFailure(400, "addresses are at most 16 IP addresses");
+  if (!Array.isArray(addresses) || addresses.length > 16 || !addresses.every((each) => isAddressOrRange(String(each))))
+    throw new ApiFailure(400, "addresses are at most 16 IP addresses, or ranges of them");
   const checked = { group, namespace, lifetimeSeconds, addresses: addresses.map(String) };
   if (controlPlanes === undefined) return checked;
   const isHostPort = (each: unknown): boolean => {

@@ -1,6 +1,6 @@
 // Where a machine may say that it is reached: where its calls come from, or what its token allows, and nowhere that is
 // somebody else's. Traffic of the mesh goes there.
-import { BlockList, isIP, isIPv6 } from "node:net";
+import { BlockList, isIP, isIPv6, SocketAddress } from "node:net";
 import type { Store } from "@tulle/config";
 
 const unreachable = new BlockList();
@@ -26,20 +26,41 @@ export interface ClaimedAddress {
   readonly address: string;
   /** Where the call comes from. */
   readonly peer: string;
-  /** The token's. */
+  /** The token's: addresses, and ranges of them. */
   readonly allowed: readonly string[];
 }
 
 /** Why it may not be the machine's, whoever else there is. */
 export function addressProblem({ address, peer, allowed }: ClaimedAddress): string | undefined {
   if (isIP(address) === 0) return `${JSON.stringify(address)} is no IP address`;
-  if (allowed.includes(address)) return undefined;
+  const isUnreachable = unreachable.check(address, isIPv6(address) ? "ipv6" : "ipv4");
+  const named = isUnreachable ? allowed.filter((each) => !each.includes("/")) : allowed;
+  if (isWithin(address, named)) return undefined;
   if (allowed.length > 0) return `the token is for a machine at ${allowed.join(" or ")}, not at ${address}`;
-  if (unreachable.check(address, isIPv6(address) ? "ipv6" : "ipv4"))
-    return `${address} is no address that others reach: name the machine's own when the token is made`;
+  if (isUnreachable) return `${address} is no address that others reach: name the machine's own when the token is made`;
   return address === peer
     ? undefined
     : `the machine calls from ${peer}, so it cannot say that it is at ${address}: name that when the token is made`;
+}
+
+/** Whether it is an address, or a range such as `10.9.0.0/24`. */
+export function isAddressOrRange(text: string): boolean {
+  const [address = "", length] = text.split("/", 2);
+  const family = isIP(address);
+  if (family === 0 || text.split("/").length > 2) return false;
+  return length === undefined || (/^\d{1,3}$/.test(length) && Number(length) <= (family === 6 ? 128 : 32));
+}
+
+/** Addresses are compared as such, not as they are written. */
+function isWithin(address: string, allowed: readonly string[]): boolean {
+  const list = new BlockList();
+  for (const each of allowed) {
+    const [start = "", length] = each.split("/", 2);
+    const at = new SocketAddress({ address: start, family: isIPv6(start) ? "ipv6" : "ipv4" });
+    if (length === undefined) list.addAddress(at);
+    else list.addSubnet(at, Number(length));
+  }
+  return list.check(address, isIPv6(address) ? "ipv6" : "ipv4");
 }
 
 /** Who has the address already; `ownEntry` is the machine's own, by `namespace/name`. */

@@ -12,6 +12,9 @@ import { MachineEntries } from "./machine-entries.ts";
 import { machineLabels } from "./machine-entry.ts";
 import { MachineRegister } from "./machine-register.ts";
 
+/** Istio: PILOT_WORKLOAD_ENTRY_GRACE_PERIOD. */
+export const defaultMachineGraceMs = 10_000;
+
 export interface MachinesOptions {
   readonly store: Store;
   readonly state: Pick<KeptTexts, "read" | "write" | "placeOf">;

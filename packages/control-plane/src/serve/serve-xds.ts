@@ -27,8 +27,8 @@ export interface XdsAddresses {
   readonly xdsAddress?: Address;
   /** With TLS, for workloads that show their certificate, or ask for it. With it comes the certificate authority. */
   readonly xdsTlsAddress?: Address;
-  /** The same for machines, which also join there. */
-  readonly joinAddress?: Address;
+  /** The same for machines, which also join there; by a socket that was inherited, if there is a `descriptor`. */
+  readonly joinAddress?: Address & { readonly descriptor?: number | undefined };
   readonly xdsLimits?: Partial<AdsServerLimits>;
 }
 

@@ -4,7 +4,7 @@
 import { isIPv6, Socket, type SocketConstructorOpts } from "node:net";
 import { MessageChannel, type MessagePort, receiveMessageOnPort, Worker } from "node:worker_threads";
 import type { ConnectTo, NetworkNamespace, SocketKind } from "@tulle/capture";
-import type { Machine } from "../network/pod-network.ts";
+import type { Address, Machine } from "../network/pod-network.ts";
 import type { MachineAnswers, ThreadSettings } from "./machine-thread.ts";
 
 /** It answers within a hundredth of a millisecond; whoever waits so long waits for nothing. */
@@ -54,6 +54,11 @@ export class MachineNetwork implements Machine, Disposable {
 
   isDeliveredHere(ip: string): boolean | undefined {
     return this.#ask("isDeliveredHere", ip);
+  }
+
+  /** As @tulle/listening has it. */
+  reachableAddresses(listening: Address): readonly string[] {
+    return this.#ask("reachableAddresses", listening);
   }
 
   hasWayByIpv6(): boolean {

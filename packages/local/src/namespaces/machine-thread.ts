@@ -2,6 +2,7 @@
 // sockets and asks the kernel, and does nothing else. The supervisor waits for each answer.
 import { type MessagePort, workerData } from "node:worker_threads";
 import { isDeliveredHere, NetworkNamespace, openSocket } from "@tulle/capture";
+import { reachableAddresses } from "@tulle/listening";
 import { holderText, isKeptByClosedConnections } from "../network/port-holder.ts";
 import { hasWayByIpv6 } from "./way-by-ipv6.ts";
 
@@ -13,7 +14,14 @@ export interface ThreadSettings {
   readonly network: number | undefined;
 }
 
-const answers = { openSocket, isDeliveredHere, hasWayByIpv6, holderText, isKeptByClosedConnections };
+const answers = {
+  openSocket,
+  isDeliveredHere,
+  hasWayByIpv6,
+  holderText,
+  isKeptByClosedConnections,
+  reachableAddresses,
+};
 
 export type MachineAnswers = typeof answers;
 

@@ -3,7 +3,8 @@
 import { NetworkNamespace } from "@tulle/capture";
 import type { EndpointSlice, Service } from "@tulle/config";
 import { CannotStart } from "../cannot-start.ts";
-import type { MeshNetwork, PodNetwork } from "../network/pod-network.ts";
+import { listeningSocket } from "../network/libc.ts";
+import type { Address, BoundPort, MeshNetwork, PodNetwork } from "../network/pod-network.ts";
 import type { PodPlan } from "../pod/pod-plan.ts";
 import type { SupervisorEvent } from "../supervisor-event.ts";
 import { firstPod, insideRanges, lastPod, serviceRanges, supervisorAddress } from "./addresses.ts";
@@ -81,6 +82,14 @@ export class NamespacesNetwork implements MeshNetwork {
 
   followServices(services: readonly Service[], endpointSlices: readonly EndpointSlice[]): void {
     this.#services.update(services, endpointSlices);
+  }
+
+  /** In the machine's network; at the supervisor's own address gateways alone reach it, and lead machines there. */
+  bindJoinPort(address: Address): BoundPort | undefined {
+    const { host, port } = address;
+    if (host === supervisorAddress.ipv4 || host === supervisorAddress.ipv6) return undefined;
+    const descriptor = listeningSocket(host, port, this.machine.openSocket);
+    return { descriptor, reachedAt: this.machine.reachableAddresses(address) };
   }
 
   room(): number {

@@ -79,6 +79,17 @@ export const connectHere: Connect = (to) => connect(to);
 
 export const machineHere: Machine = { connect: connectHere, holderText, isKeptByClosedConnections };
 
+export interface Address {
+  readonly host: string;
+  readonly port: number;
+}
+
+export interface BoundPort {
+  readonly descriptor: number;
+  /** `host:port` each. */
+  readonly reachedAt: readonly string[];
+}
+
 /** An instance's. */
 export interface MeshNetwork {
   readonly controlPlaneAddress: string;
@@ -92,6 +103,11 @@ export interface MeshNetwork {
   newPod(name: string, plan: PodPlan): PodNetwork;
   /** Told of all Services and endpoints at each change, where the network itself leads to them. */
   readonly followServices?: (services: readonly Service[], endpointSlices: readonly EndpointSlice[]) => void;
+  /**
+   * Binds the port that machines join at, where the control plane itself is in another network than they are.
+   * @throws {SystemCallFailed}
+   */
+  readonly bindJoinPort?: (address: Address) => BoundPort | undefined;
   /** Where published ports are. */
   readonly machine: Machine;
   close(): void | Promise<void>;

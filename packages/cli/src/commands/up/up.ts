@@ -19,8 +19,8 @@ import type { CommandContext } from "../../command/command-module.ts";
 import {
   type Address,
   addExamples,
-  hostPortText,
   joinAddressOption,
+  joinAdvertiseOption,
   machineGraceOption,
   workloadCertTtlOption,
 } from "../../command/command-options.ts";
@@ -37,6 +37,7 @@ interface UpCommandOptions {
   readonly ownUserOnly?: boolean;
   readonly workloadCertTtl?: number;
   readonly joinAddress?: Address;
+  readonly joinAdvertise?: readonly string[];
   readonly machineGrace?: number;
 }
 
@@ -67,6 +68,7 @@ export function register(command: Command, context: CommandContext): void {
   );
   command.addOption(workloadCertTtlOption());
   command.addOption(joinAddressOption());
+  command.addOption(joinAdvertiseOption());
   command.addOption(machineGraceOption());
   addExamples(command, [
     ["tulle up samples/shop", "run the sample shop; Ctrl-C ends it"],
@@ -129,6 +131,7 @@ async function start(
       fresh: options.fresh ?? false,
       ownUserOnly: options.ownUserOnly ?? false,
       controlPlaneOptions: controlPlaneOptions(options),
+      joinAddress: options.joinAddress,
       env: context.env,
       tulleCommand: [process.execPath, entryFile],
       tulleCompileCache: compileCacheFolder,
@@ -143,15 +146,7 @@ async function start(
 }
 
 /** Comes back in a network of the instance's own. */
-async function ownNetwork(
-  { ownUserOnly, joinAddress }: UpCommandOptions,
-  context: CommandContext,
-): Promise<OwnNetwork> {
-  if (joinAddress !== undefined) {
-    throw new CommandFailure("--join-address is for loopback mode: with --mode namespaces no machine gets there yet", {
-      exitCode: exitCodes.usage,
-    });
-  }
+async function ownNetwork({ ownUserOnly }: UpCommandOptions, context: CommandContext): Promise<OwnNetwork> {
   if (ownUserOnly === true) {
     throw new CommandFailure("--own-user-only is for loopback mode: with --mode namespaces nobody else is there", {
       exitCode: exitCodes.usage,
@@ -165,10 +160,14 @@ async function ownNetwork(
   }
 }
 
-function controlPlaneOptions({ workloadCertTtl, joinAddress, machineGrace }: UpCommandOptions): readonly string[] {
+function controlPlaneOptions({
+  workloadCertTtl,
+  joinAdvertise = [],
+  machineGrace,
+}: UpCommandOptions): readonly string[] {
   return [
     ...(workloadCertTtl === undefined ? [] : ["--workload-cert-ttl", `${workloadCertTtl / 1000}s`]),
-    ...(joinAddress === undefined ? [] : ["--join-address", hostPortText(joinAddress)]),
+    ...joinAdvertise.flatMap((each) => ["--join-advertise", each]),
     ...(machineGrace === undefined ? [] : ["--machine-grace", `${machineGrace / 1000}s`]),
   ];
 }

@@ -23,7 +23,7 @@ export function registerToken(command: Command, context: CommandContext): void {
     )
     .option(
       "--address <ip>",
-      "where the machine is reached, and nowhere else; where it calls from unless told (again for more)",
+      "where the machine is reached, and nowhere else: an address or a range (10.9.0.0/24); where it calls from unless told (again for more)",
       several,
     )
     .option(
