@@ -1,70 +1,12 @@
 // `tulle up --mode namespaces`: unmodified programs in networks of their own, whose connections the kernel leads
-// through their sidecars; who tries to get past them; and that nothing is left however it ends.
+// through their sidecars; who tries to get past them; and that nothing is left. Families, nodes' own addresses, and
+// other ends and starts: namespaces.long.test.ts.
 import assert from "node:assert/strict";
-import { once } from "node:events";
-import { readFile, writeFile } from "node:fs/promises";
-import { type AddressInfo, createServer } from "node:net";
-import path from "node:path";
 import { after, before, describe, test } from "node:test";
-import { debianTool } from "../tools/debian-tool.ts";
-import { freePort, waitFor } from "../tools/processes.ts";
-import { ToolUnavailable } from "../tools/tool-unavailable.ts";
+import { freePort } from "../tools/processes.ts";
 import { assertNothingLeft, machineOf, namespacesOf } from "./machine-traces.ts";
-import { OutsideClient, outsideAddresses } from "./outside-client.ts";
-import { type CommandResult, ShopInstance, type ShopOptions } from "./shop-instance.ts";
-
-async function requireNamespaces(): Promise<void> {
-  if (process.getuid?.() !== 0) throw new ToolUnavailable("network namespaces", "it takes root to make them");
-  for (const name of ["iproute2", "nftables", "curl"] as const) await debianTool(name);
-}
-
-const args = ["--mode", "namespaces"];
-const start = (options: ShopOptions = {}): Promise<ShopInstance> => ShopInstance.start({ ...options, args });
-
-/** A pod that no proxy is beside, and a way to the catalog by the nodes' own addresses. */
-const plain = `
-apiVersion: apps/v1
-kind: Deployment
-metadata: { name: plain, namespace: shop }
-spec:
-  replicas: 1
-  selector: { matchLabels: { app: plain } }
-  template:
-    metadata:
-      labels: { app: plain, sidecar.istio.io/inject: "false" }
-      annotations: { local.tulle.io/command.plain: '["sleep", "infinity"]' }
-    spec: { securityContext: { runAsUser: 65534 }, containers: [{ name: plain }] }
----
-apiVersion: v1
-kind: Service
-metadata: { name: catalog-nodes, namespace: shop }
-spec:
-  type: NodePort
-  selector: { app: catalog, version: v1 }
-  ports: [{ name: http, port: 80, targetPort: http, nodePort: 30080 }]
----
-apiVersion: v1
-kind: Service
-metadata: { name: catalog-both, namespace: shop }
-spec:
-  ipFamilyPolicy: PreferDualStack
-  selector: { app: catalog, version: v1 }
-  ports: [{ name: http, port: 80, targetPort: http }, { name: http-six, port: 81, targetPort: 3055 }]
-`;
-
-/** Listens at both families, as programs do that name no address; the first caller is the last one. */
-const dualStackServer = `
-  const server = require("node:http").createServer((request, response) => {
-    response.end("called from " + request.socket.remoteAddress, () => process.exit());
-  });
-  server.listen(3055, "::");`;
-
-const publishing = (port: number): string => `
-apiVersion: v1
-kind: Service
-metadata: { name: taken, namespace: shop, annotations: { local.tulle.io/publish: "${port}:3000" } }
-spec: { selector: { app: catalog }, ports: [{ name: http, port: 80, targetPort: 3000 }] }
-`;
+import { requireNamespaces, startWithPlain } from "./namespaces-stage.ts";
+import type { CommandResult, ShopInstance } from "./shop-instance.ts";
 
 describe("pods in networks of their own", { timeout: 300_000 }, () => {
   let shop: ShopInstance;
@@ -77,7 +19,7 @@ describe("pods in networks of their own", { timeout: 300_000 }, () => {
 
   before(async () => {
     await requireNamespaces();
-    shop = await start({ prepare: (folder) => writeFile(path.join(folder, "plain.yaml"), plain) });
+    shop = await startWithPlain();
   });
   after(() => shop?.[Symbol.asyncDispose]());
 
@@ -109,26 +51,6 @@ describe("pods in networks of their own", { timeout: 300_000 }, () => {
     assert.match(table, /^shop +webapp.* 10\.244\.([12])\.\d+ +node-\1$/m);
   });
 
-  test("the walk-through's commands do in a pod what they do in a container", async () => {
-    const header = ["-H", "Content-Type: application/json"];
-    const body = (active: boolean): readonly string[] => ["-d", JSON.stringify({ active, type: "500" })];
-    assert.match(await run("catalog-v1", "curl", ...header, ...body(true), "localhost:3000/blowup"), /^blowups on/);
-    const status = ["curl", "-sS", "-o", "/dev/null", "-w", "%{http_code}"];
-    assert.equal(await run("catalog-v1", ...status, "localhost:3000/items/1"), "500");
-    assert.equal(await run("catalog-v2", ...status, "localhost:3000/items/1"), "200");
-    assert.match(await run("catalog-v1", "curl", ...header, ...body(false), "localhost:3000/blowup"), /^blowups off/);
-    assert.match(
-      await run("catalog-v1", "curl", "-sS", "-X", "POST", "localhost:15000/logging?http=debug"),
-      /http: debug/,
-    );
-    assert.match(
-      await run("catalog-v1", "curl", "-sS", "-X", "POST", "localhost:15000/logging?http=warning"),
-      /http: w/,
-    );
-    for (const port of [15_020, 15_021])
-      assert.match(await run("catalog-v1", ...status, `localhost:${port}/healthz/ready`), /^(200|404)$/);
-  });
-
   test("an unmodified program calls a Service by its name, through its proxy, and no variable tells it to", async () => {
     const variables = await run("webapp", "sh", "-c", "env | grep -i proxy || echo none");
     assert.equal(variables.trim(), "none");
@@ -151,52 +73,13 @@ describe("pods in networks of their own", { timeout: 300_000 }, () => {
     assert.match(await run("plain", "cat", "/proc/self/status"), /^CapEff:\s0{16}$/m);
   });
 
-  test("a Service of both families is called over IPv6, too, by its name and by mutual TLS", async () => {
-    const service = (await shop.api().list("Service")).items.find(({ metadata }) => metadata.name === "catalog-both")!;
-    const [ipv4 = "", ipv6 = ""] = service.spec.clusterIPs ?? [];
-    assert.match(ipv4, /^10\.96\./);
-    assert.match(ipv6, /^fd00:10:96::/);
-    assert.deepEqual(service.spec.ipFamilies, ["IPv4", "IPv6"]);
-    const slices = (await shop.api().list("EndpointSlice")).items.filter(
-      ({ metadata }) => metadata.labels?.["kubernetes.io/service-name"] === "catalog-both",
-    );
-    const told = slices.map(({ addressType, endpoints }) => `${addressType} ${endpoints[0]!.addresses[0]}`).toSorted();
-    assert.match(told.join(), /^IPv4 10\.244\.[12]\.\d+,IPv6 fd00:10:244:[12]::[0-9a-f]+$/);
-    for (const pod of ["webapp", "plain"]) {
-      const addresses = await run(pod, "getent", "ahosts", "catalog-both");
-      for (const address of [ipv4, ipv6]) assert.ok(addresses.includes(`${address} `), `${pod}: ${addresses}`);
-    }
-    const calling = ["curl", "-sS", "-i", "-w", "%{remote_ip}", "http://catalog-both/items/1"] as const;
-    for (const family of ["-4", "-6"]) {
-      const answer = await run("webapp", ...calling, family);
-      assert.match(answer, /^HTTP\/1\.1 200/, family);
-      assert.match(answer, /^server: envoy/m);
-      assert.ok(answer.endsWith(family === "-4" ? ipv4 : ipv6), answer);
-    }
-    const page = await run("webapp", "curl", "-sS", "localhost:15000/stats/prometheus");
-    const isToIt = /^istio_requests_total\{.*destination_service_name="catalog-both".*\} 2$/m;
-    assert.match(isToIt.exec(page)?.[0] ?? page, /response_code="200"/);
-    const served = await run("catalog-v1", "curl", "-sS", "localhost:15000/stats/prometheus");
-    assert.match(served, /^istio_requests_total\{.*source_app="webapp".*connection_security_policy="mutual_tls".*\} /m);
-    // The nodes lead a program without a sidecar there, and the sidecar leads on over IPv6.
-    const serving = exec("catalog-v1", "--", process.execPath, "-e", dualStackServer);
-    await waitFor(
-      async () => (await run("plain", "curl", "-sS", "-6", "http://catalog-both:81")) === "called from ::6",
-      {
-        what: "an answer over IPv6",
-        details: () => shop.up.output(),
-      },
-    );
-    assert.equal((await serving).code, 0);
-  });
-
   test("the proxy's pages are asked from the machine, too", async () => {
     assert.match(await shop.mustTulle("proxy-config", "routes", "webapp"), /catalog\.shop/);
     assert.match(await shop.mustTulle("proxy-config", "listeners", "webapp"), /0\.0\.0\.0/);
   });
 
   const kept = "--bounding-set=-all,+";
-  for (const { name, command } of [
+  const attempts = [
     { name: "takes out the rules", command: "nft delete table inet tulle_capture" },
     { name: "becomes the proxy's user", command: "setpriv --reuid=1337 --clear-groups -- id" },
     { name: "becomes the proxy's group", command: "setpriv --regid=1337 --clear-groups -- id" },
@@ -218,58 +101,22 @@ describe("pods in networks of their own", { timeout: 300_000 }, () => {
       command:
         'for each in /proc/[0-9]*; do [ "$(stat -c %u $each)" = 1337 ] && head -c 1 $each/environ && exit 0; done; exit 1',
     },
-  ]) {
-    test(`a program ${name}: it may not`, async () => {
-      const { code, stdout } = await exec("webapp", "--", "sh", "-c", `PATH=$PATH:/usr/sbin:/sbin; ${command}`);
-      assert.notEqual(code, 0, stdout);
-      assert.doesNotMatch(stdout, /uid=/);
-    });
-  }
+  ] as const;
 
-  test("a client outside: with Cluster the gateway sees a node's address, with Local the client's", async () => {
-    const name = "tulle-ingressgateway";
-    const nodes = { "node-1": "172.31.255.11", "node-2": "172.31.255.12" } as const;
-    const { items } = await shop.api().list("Pod");
-    const gateway = items.find(({ metadata }) => metadata.name.startsWith(name))!;
-    const home = gateway.spec.nodeName as keyof typeof nodes;
-    const log = path.join(shop.folder, ".tulle", "logs", gateway.metadata.name, "proxy.log");
-    /** What the line about that request says in its field `X-FORWARDED-FOR`. */
-    const forwardedFor = async (asked: string): Promise<string> => {
-      const line = new RegExp(`"GET ${asked} HTTP[^"]*" .*? \\d+ \\d+ \\d+ \\S+ "(.*?)"`);
-      return waitFor(async () => line.exec(await readFile(log, "utf8"))?.[1], {
-        what: `the line about ${asked}`,
-        details: () => shop.up.output(),
-      });
-    };
-    const port = (await shop.api().list("Service")).items.find(({ metadata }) => metadata.name === name)!.spec.ports[0]!
-      .nodePort!;
-    using outside = await OutsideClient.connect(shop.up.pid);
-    for (const [node, address] of Object.entries(nodes)) {
-      const asked = `/cluster-${node}`;
-      assert.equal(await outside.get(address, port, asked, 60_000), 404);
-      assert.match(await forwardedFor(asked), /^(172\.31\.255\.1[12]|10\.244\.[12]\.1)$/, node);
-    }
-    const [service] = (await readFile(path.join(shop.folder, "gateway.yaml"), "utf8"))
-      .split(/^---$/m)
-      .filter((document) => /^kind: Service$/m.test(document));
-    const file = path.join(shop.folder, "rules", "local-gateway.yaml");
-    await writeFile(file, service!.replace("type: LoadBalancer", "type: LoadBalancer\n  externalTrafficPolicy: Local"));
-    await shop.mustTulle("apply", "-f", file);
-    let asked = "";
-    await waitFor(
-      async () => {
-        asked = `/local-${home}-${performance.now()}`;
-        await outside.get(nodes[home], port, asked, 60_000);
-        return (await forwardedFor(asked)) === outsideAddresses.ipv4;
-      },
-      { what: "the client's own address", details: () => asked },
+  test("a program gets past the capture and out of its pod by none of its ways", async (t) => {
+    // One after another in one process: each `tulle exec` costs a quarter of a second.
+    const lines = attempts.map(
+      ({ command }, index) => `out=$( (${command}) 2>&1 ); echo "attempt ${index} ended with $?: $out"`,
     );
-    const away = home === "node-1" ? "node-2" : "node-1";
-    assert.equal(await outside.get(nodes[away], port, "/local-away", 1500), "silence");
-    await shop.mustTulle("delete", "-f", file);
-    await waitFor(async () => (await outside.get(nodes[away], port, "/cluster-again", 1500)) === 404, {
-      what: "the way by the other node",
-    });
+    const said = await run("webapp", "sh", "-c", ["PATH=$PATH:/usr/sbin:/sbin", ...lines].join("\n"));
+    const parts = said.split(/^attempt \d+ ended with /m).slice(1);
+    assert.equal(parts.length, attempts.length, said);
+    for (const [index, { name }] of attempts.entries()) {
+      await t.test(`a program ${name}: it may not`, () => {
+        assert.match(parts[index]!, /^[1-9]\d*: /);
+        assert.doesNotMatch(parts[index]!, /uid=/);
+      });
+    }
   });
 
   test("a program reaches nothing of the machine", async () => {
@@ -279,84 +126,12 @@ describe("pods in networks of their own", { timeout: 300_000 }, () => {
     const other = await exec("webapp", "--", "curl", "-sS", "-m", "10", `http://127.0.0.1:${ours}/`);
     assert.notEqual(other.code, 0);
   });
-});
 
-describe("what is left", { timeout: 300_000 }, () => {
-  before(requireNamespaces);
-
-  test("nothing, after tulle down", async () => {
-    await using shop = await start();
+  test("nothing is left after tulle down", async () => {
     const machine = await machineOf(shop.folder);
     const namespaces = namespacesOf(shop.folder);
     // The instance's own, and each pod's network and files.
-    assert.ok(namespaces.size >= 11, String(namespaces.size));
-    await shop.mustTulle("down");
-    await assertNothingLeft(shop.folder, namespaces, machine);
-  });
-
-  test("nothing, when the supervisor is killed", async () => {
-    await using shop = await start();
-    const machine = await machineOf(shop.folder);
-    const namespaces = namespacesOf(shop.folder);
-    process.kill(shop.up.pid, "SIGKILL");
-    await shop.up.exited;
-    await assertNothingLeft(shop.folder, namespaces, machine);
-  });
-
-  test("nothing, when the start fails for a port that is taken", async (t) => {
-    const server = createServer().listen(0, "127.0.0.1");
-    t.after(() => server.close());
-    await once(server, "listening");
-    const { port } = server.address() as AddressInfo;
-    await using shop = await ShopInstance.begin({
-      args,
-      prepare: (folder) => writeFile(path.join(folder, "taken.yaml"), publishing(port)),
-    });
-    const machine = await machineOf(shop.folder);
-    const { code } = await shop.up.exited;
-    assert.equal(code, 1, shop.up.output());
-    assert.match(shop.up.output(), new RegExp(`port 127\\.0\\.0\\.1:${port} is in use`));
-    await assertNothingLeft(shop.folder, new Set(), machine);
-  });
-
-  test("a pod whose connections cannot be captured does not start, and says why", async () => {
-    await using shop = await ShopInstance.begin({
-      args,
-      without: ["productpage.yaml", "gateway.yaml"],
-      prepare: async (folder) => {
-        const file = path.join(folder, "webapp.yaml");
-        const text = await readFile(file, "utf8");
-        const annotation = 'traffic.sidecar.istio.io/includeOutboundPorts: "no-port"';
-        await writeFile(file, text.replace("\n      annotations:\n", `\n      annotations:\n        ${annotation}\n`));
-        const transparent = "annotations: { sidecar.istio.io/interceptionMode: TPROXY, ";
-        const asking = plain.replace(', sidecar.istio.io/inject: "false"', "").replace("annotations: { ", transparent);
-        await writeFile(path.join(folder, "plain.yaml"), asking);
-      },
-    });
-    for (const [name, reason] of [
-      ["webapp", /includeOutboundPorts.*no-port/],
-      ["plain", /interceptionMode TPROXY is not carried here/],
-    ] as const) {
-      await waitFor(
-        async () => {
-          const pod = await shop
-            .api()
-            .list("Pod")
-            .then(
-              ({ items }) => items.find(({ metadata }) => metadata.name.startsWith(name)),
-              () => undefined,
-            );
-          return pod?.status?.conditions?.some(({ message = "" }) => reason.test(message));
-        },
-        { what: `the reason at ${name}`, details: () => shop.up.output() },
-      );
-    }
-    assert.deepEqual(
-      [...(await shop.processes()).keys()].filter((name) => /^(webapp|plain)/.test(name)),
-      [],
-    );
-    const machine = await machineOf(shop.folder);
-    const namespaces = namespacesOf(shop.folder);
+    assert.ok(namespaces.size >= 13, String(namespaces.size));
     await shop.mustTulle("down");
     await assertNothingLeft(shop.folder, namespaces, machine);
   });
