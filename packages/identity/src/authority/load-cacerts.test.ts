@@ -1,8 +1,8 @@
 // A brought authority, made by OpenSSL as Istio's documentation shows, and every way in which such a folder goes wrong.
 import assert from "node:assert/strict";
-import { mkdir, rm, writeFile } from "node:fs/promises";
+import { cp, mkdir, rm, writeFile } from "node:fs/promises";
 import path from "node:path";
-import test, { type TestContext } from "node:test";
+import { after, before, test, type TestContext } from "node:test";
 import { openssl, type OpenSsl } from "../testing/openssl.ts";
 import { dayMs, hourMs, issueTo } from "../testing/workload.ts";
 import { CertificateAuthority } from "./certificate-authority.ts";
@@ -83,20 +83,34 @@ async function root(ssl: OpenSsl, name: string, extensions = sign("1"), days = "
   );
 }
 
-/** root → intermediate in Istio's form: the chain file holds the intermediate and the root. */
-async function cacerts(t: TestContext): Promise<Folder> {
-  const ssl = await openssl(t);
+/** root → intermediate in Istio's form: the chain file holds the intermediate and the root. Made once. */
+let made: OpenSsl;
+const ends: (() => Promise<void>)[] = [];
+before(async () => {
+  made = await makeCacerts(await openssl({ after: (end) => ends.push(end) }));
+});
+after(() => Promise.all(ends.map((end) => end())));
+
+async function makeCacerts(ssl: OpenSsl): Promise<OpenSsl> {
   await root(ssl, "root");
   await intermediate(ssl, "ca");
   const folder = path.join(ssl.folder, "cacerts");
   await mkdir(folder);
-  const write = (name: string, content: string) => writeFile(path.join(folder, name), content);
   const read = (name: string) => ssl.run(...(name.endsWith(".key") ? ["pkey"] : ["x509"]), "-in", name);
-  await write("ca-cert.pem", await read("ca.pem"));
-  await write("ca-key.pem", await read("ca.key"));
-  await write("root-cert.pem", await read("root.pem"));
-  await write("cert-chain.pem", (await read("ca.pem")) + (await read("root.pem")));
-  return { ssl, path: folder, write };
+  const [ca, rootPem, key] = await Promise.all([read("ca.pem"), read("root.pem"), read("ca.key")]);
+  await writeFile(path.join(folder, "ca-cert.pem"), ca);
+  await writeFile(path.join(folder, "ca-key.pem"), key);
+  await writeFile(path.join(folder, "root-cert.pem"), rootPem);
+  await writeFile(path.join(folder, "cert-chain.pem"), ca + rootPem);
+  return ssl;
+}
+
+/** A copy for each test to change, with all that OpenSSL made beside it. */
+async function cacerts(t: TestContext): Promise<Folder> {
+  const ssl = await openssl(t);
+  await cp(made.folder, ssl.folder, { recursive: true });
+  const folder = path.join(ssl.folder, "cacerts");
+  return { ssl, path: folder, write: (name, content) => writeFile(path.join(folder, name), content) };
 }
 
 test("Istio's folder signs workloads that OpenSSL verifies", async (t) => {

@@ -3,7 +3,6 @@ import { execFile } from "node:child_process";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import type { TestContext } from "node:test";
 import { debianTool } from "../../../../tests/tools/debian-tool.ts";
 
 export interface OpenSsl {
@@ -14,7 +13,12 @@ export interface OpenSsl {
   readonly file: (name: string, content: string) => Promise<string>;
 }
 
-export async function openssl(t: TestContext): Promise<OpenSsl> {
+/** A test, or who else says when all is over. */
+interface Ending {
+  readonly after: (end: () => Promise<void>) => unknown;
+}
+
+export async function openssl(t: Ending): Promise<OpenSsl> {
   const program = await debianTool("openssl");
   const folder = await temporaryFolder(t);
   return {
@@ -36,7 +40,7 @@ export async function openssl(t: TestContext): Promise<OpenSsl> {
 }
 
 /** An empty folder that is removed after the test. */
-export async function temporaryFolder(t: TestContext): Promise<string> {
+export async function temporaryFolder(t: Ending): Promise<string> {
   const folder = await mkdtemp(path.join(tmpdir(), "tulle-identity-"));
   t.after(() => rm(folder, { recursive: true, force: true }));
   return folder;
