@@ -2,9 +2,12 @@
 // alike. The mesh is `mesh/`, the calls are in the tables beside this file; `/server_info` proves which proxy stood in
 // each pod.
 import assert from "node:assert/strict";
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { versions } from "../tools/http2-client.ts";
 import { waitFor } from "../tools/processes.ts";
+import { temporaryFolder } from "../tools/temporary-folder.ts";
 import { type Call, reasonsForHttp1, roles, rows } from "./call.ts";
 import { comparable } from "./compare.ts";
 import { connectionCalls, inboundRows } from "./connection-calls.ts";
@@ -16,6 +19,7 @@ import { allowedDeviation, countedCalls, manyRequests, requestsTotal, spreads } 
 import { routingCalls, routingRows } from "./routing-calls.ts";
 import { stricterCalls } from "./stricter-calls.ts";
 import { traceCalls, type Traces } from "./trace-calls.ts";
+import { waitForStatus } from "./wait-for-status.ts";
 
 const calls: readonly Call[] = [...routingCalls, ...connectionCalls, ...http2Calls];
 
@@ -169,4 +173,23 @@ describe("requests in numbers", () => {
       assert.equal((await total()) - earlier, count);
     });
   }
+});
+
+test("a policy that is applied and deleted takes effect on both", async () => {
+  const file = join(temporaryFolder("tulle-policy-"), "closed.yaml");
+  const closed = {
+    apiVersion: "security.istio.io/v1",
+    kind: "AuthorizationPolicy",
+    metadata: { name: "closed", namespace: "parity" },
+    spec: { action: "DENY", rules: [{ to: [{ operation: { paths: ["/v1/closed/*"] } }] }] },
+  };
+  await writeFile(file, JSON.stringify(closed));
+  const statusBecomes = async (status: number): Promise<void> => {
+    for (const proxy of proxies) await waitForStatus(mesh, { role: "inbound", path: "/v1/closed/x", proxy, status });
+  };
+  await statusBecomes(200);
+  await mesh.tulle("apply", "-f", file);
+  await statusBecomes(403);
+  await mesh.tulle("delete", "-f", file);
+  await statusBecomes(200);
 });

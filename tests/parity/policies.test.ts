@@ -2,20 +2,17 @@
 // are allowed, denied and refused, in the same words. The mesh is that of the first run with the policies of
 // `policy-rules.ts`.
 import assert from "node:assert/strict";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import http from "node:http";
 import type { AddressInfo } from "node:net";
-import { tmpdir } from "node:os";
-import path from "node:path";
 import { after, before, describe, test } from "node:test";
 import { exportJWK, generateKeyPair, SignJWT } from "jose";
-import { waitFor } from "../tools/processes.ts";
-import { type Call, type Expected, http2Alone, type Role, type Row, rows, type Shape, type Versions } from "./call.ts";
+import { type Call, type Expected, http2Alone, type Row, rows, type Shape, type Versions } from "./call.ts";
 import { comparable, withoutCluster } from "./compare.ts";
 import { checkExpected } from "./expectation.ts";
-import { ParityMesh, type Proxy, proxies } from "./parity-mesh.ts";
+import { ParityMesh, proxies } from "./parity-mesh.ts";
 import { type PolicyRule, policyRules } from "./policy-rules.ts";
 import { traceCalls, type Traces } from "./trace-calls.ts";
+import { waitForStatus } from "./wait-for-status.ts";
 
 const issuer = "https://issuer.test";
 const fetched = "https://fetched.test";
@@ -355,48 +352,10 @@ describe("the same policies on both proxies", () => {
   }
 });
 
-test("a policy that is applied and deleted takes effect on both", async () => {
-  const folder = await mkdtemp(path.join(tmpdir(), "tulle-policy-"));
-  const file = path.join(folder, "closed.yaml");
-  const mesh = await ParityMesh.start();
-  try {
-    await writeFile(file, JSON.stringify(policy({ name: "closed", action: "DENY", calls: [] })));
-    const statusBecomes = async (status: number): Promise<void> => {
-      for (const proxy of proxies) await waitForStatus(mesh, { role: "inbound", path: "/v1/closed/x", proxy, status });
-    };
-    await statusBecomes(200);
-    await mesh.tulle("apply", "-f", file);
-    await statusBecomes(403);
-    await mesh.tulle("delete", "-f", file);
-    await statusBecomes(200);
-  } finally {
-    await mesh.stop();
-    await rm(folder, { recursive: true });
-  }
-});
-
 /** A push with the fetched keys follows the first one; each proxy takes it in its own time. */
 async function keysAreThere(mesh: ParityMesh): Promise<void> {
   const headers = { "x-fetched": await otherToken({}) };
   for (const role of roles) {
     for (const proxy of proxies) await waitForStatus(mesh, { role, path: "/v1/jwt/x", proxy, status: 200, headers });
   }
-}
-
-interface Wanted {
-  readonly role: Role;
-  readonly proxy: Proxy;
-  readonly path: string;
-  readonly headers?: Readonly<Record<string, string>>;
-  readonly status: number;
-}
-
-async function waitForStatus(
-  mesh: ParityMesh,
-  { role, proxy, path: asked, headers = {}, status }: Wanted,
-): Promise<void> {
-  const [call] = rows(role, [[asked, asked, { headers }, { status }]]);
-  const isThere = async (): Promise<boolean> =>
-    (await mesh.makeCall(call!, proxy, "127.94.0.1")).answers.at(-1)?.status === status;
-  await waitFor(isThere, { what: `${status} from ${role} ${proxy}`, intervalMs: 200 });
 }
