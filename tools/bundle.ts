@@ -15,9 +15,10 @@ const programs: Readonly<Record<string, string>> = {
   tulle: "packages/cli/src/start.ts",
   "authorization-server": "packages/authorization-server/src/run.ts",
   "load-thread": "packages/config/src/load/load-thread.ts",
+  "machine-thread": "packages/local/src/namespaces/machine-thread.ts",
 };
 
-const startsAtOnce: ReadonlySet<string> = new Set(["tulle", "load-thread"]);
+const startsAtOnce: ReadonlySet<string> = new Set(["tulle", "load-thread", "machine-thread"]);
 
 /** In a source, the function that loads a module when it is needed, and at once then. */
 const loader = "const load = createRequire(import.meta.url);\n";
