@@ -32,6 +32,7 @@ import { serviceEntries } from "./service-entries.ts";
 import { subsetWorkloads } from "./subset-workloads.ts";
 import { telemetries } from "./telemetries.ts";
 import { tokenConditions } from "./token-conditions.ts";
+import { unkeptServiceFields } from "./unkept-service-fields.ts";
 import { unreachableRules } from "./unreachable-rules.ts";
 import { AnalyzedMesh } from "./analyzer.ts";
 import type { AnalyzeOptions, Analyzer, Discovery } from "./analyzer.ts";
@@ -61,6 +62,7 @@ export const analyzers: readonly Analyzer[] = [
   localVariables,
   localVolumes,
   loopbackProtocols,
+  unkeptServiceFields,
   policyWorkloads,
   telemetries,
   policyNamespaces,

@@ -17,6 +17,7 @@ export const loopbackProtocols: Analyzer = {
         const protocol = portProtocol(port);
         if (isHttp(protocol)) continue;
         const path = ["spec", "ports", index];
+        if (port.protocol === "SCTP") continue;
         if (protocol === "udp") {
           yield {
             code: "TUL0005",

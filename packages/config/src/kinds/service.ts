@@ -52,6 +52,11 @@ const serviceFields = {
     list(string(clusterAddress)),
     "Addresses outside; those of a gateway of a network, by which other networks come in.",
   ),
+  loadBalancerSourceRanges: notYet(
+    list(string()),
+    "Clients that a load balancer lets through.",
+    "lets all clients through",
+  ),
   sessionAffinity: optional(enumeration(["None", "ClientIP"]), "Whether a client stays with a pod."),
   sessionAffinityConfig: optional(
     object({
@@ -151,7 +156,6 @@ export const service = defineKind({
             "healthCheckNodePort",
             "loadBalancerClass",
             "loadBalancerIP",
-            "loadBalancerSourceRanges",
             "trafficDistribution",
           ],
         }),

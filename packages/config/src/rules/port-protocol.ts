@@ -47,8 +47,8 @@ const kubernetesAppProtocols: Readonly<Record<string, PortProtocol>> = {
 };
 
 export function portProtocol(port: DeclaredPort): PortProtocol {
-  if (port.protocol === "UDP") return "udp";
-  if (port.protocol === "SCTP") return "tcp";
+  // Neither is a stream of TCP, which is all that proxies carry.
+  if (port.protocol === "UDP" || port.protocol === "SCTP") return "udp";
   if (port.appProtocol !== undefined) {
     const value = port.appProtocol.toLowerCase();
     return kubernetesAppProtocols[value] ?? namedProtocols.find((protocol) => protocol === value) ?? "auto";
