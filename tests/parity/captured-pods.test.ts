@@ -9,11 +9,12 @@ import { waitFor } from "../tools/processes.ts";
 
 const kinds: readonly ProxyKind[] = ["tulle", "envoy"];
 
-/** Speaks HTTP at the first port, and answers anything at the second one. */
+/** Speaks HTTP at the first two ports, and answers anything at the third one. */
 const database = `
   const { createServer } = require("node:http");
   const at = ({ localAddress, localPort }) => localAddress.replace("::ffff:", "") + " " + localPort;
-  createServer(({ socket }, response) => response.end(at(socket))).listen(6432, () => console.log("listens"));
+  for (const port of [6432, 8080])
+    createServer(({ socket }, response) => response.end(at(socket))).listen(port, () => console.log("listens"));
   require("node:net").createServer((socket) => socket.on("error", () => {}).once("data", () => socket.end(at(socket))))
     .listen(7000, () => console.log("listens"));`;
 
@@ -56,7 +57,7 @@ describe("captured connections to pods of a headless Service", () => {
       for (const { name, ips, proxy } of pods) {
         const pod = await mesh.addPod(name, ips, labels);
         databases.push(pod);
-        await (await mesh.start(pod, [process.execPath, "-e", database], name)).waitForOutput(/^(listens\n){2}$/m);
+        await (await mesh.start(pod, [process.execPath, "-e", database], name)).waitForOutput(/^(listens\n){3}$/m);
         if (proxy !== undefined) await mesh.startProxy(pod, proxy);
       }
       for (const [index, kind] of kinds.entries()) {
@@ -83,6 +84,17 @@ describe("captured connections to pods of a headless Service", () => {
         assert.equal(await ask(clients.get(kind)!, `${name}.database`, ips[0], 7000), `${ips[0]} 7000`);
       });
 
+      test(`${kind}: requests by the pod's name go there, too`, async () => {
+        for (const address of ips) {
+          for (const host of [`${name}.database`, `${address.replaceAll(/[.:]+/g, "-")}.database`])
+            assert.equal(await ask(clients.get(kind)!, host, address, 8080), `${address} 8080`);
+        }
+        const { stdout } = await clients
+          .get(kind)!
+          .network.run("curl", "-sg", "-H", `host: ${name}.database`, `http://${ips[0]}:8080/`);
+        assert.equal(stdout, `${ips[0]} 8080`, "a short name");
+      });
+
       test(`${kind}: the Service's name leads where the client wants, too`, async () => {
         assert.equal(await ask(clients.get(kind)!, "database", ips[0], 6432), `${ips[0]} 6432`);
       });
@@ -92,6 +104,7 @@ describe("captured connections to pods of a headless Service", () => {
   for (const { name, ips } of pods.slice(0, -1)) {
     test(`${name} refuses whom its policy does not name`, async () => {
       for (const port of [6432, 7000]) assert.equal(await ask(stranger, `${name}.database`, ips[0], port), "");
+      assert.equal(await ask(stranger, `${name}.database`, ips[0], 8080), "RBAC: access denied");
     });
   }
 
@@ -137,6 +150,7 @@ function manifests(listed: readonly DatabasePod[]): string {
     ports: [
       { name: "tcp-sql", port: 6432 },
       { name: "peers", port: 7000 },
+      { name: "http-web", port: 8080 },
     ],
     endpoints: listed.map(({ name, ips }) => ({
       addresses: [ips[family]],
@@ -161,6 +175,7 @@ function manifests(listed: readonly DatabasePod[]): string {
         ports: [
           { name: "tcp-sql", port: 5432, targetPort: 6432 },
           { name: "peers", port: 7000 },
+          { name: "http-web", port: 8000, targetPort: 8080 },
         ],
       },
     },

@@ -38,6 +38,11 @@ export function podClusterName(connectionCluster: string, takes: (typeof podTake
   return connectionCluster.replace(/^[^|]*/, takes === "mutual TLS" ? "outbound-pod" : "outbound-pod-plain");
 }
 
+/** For requests to such a pod. */
+export function podRequestsClusterName(cluster: string): string {
+  return cluster.replace(/^[^|]*/, "outbound-pod-http");
+}
+
 /**
  * A cluster's name as a TLS server name, by which gateways pass connections on: `|` may not stand in one (Istio:
  * BuildDNSSrvSubsetKey).

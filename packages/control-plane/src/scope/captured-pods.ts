@@ -1,7 +1,7 @@
 // Pods of Services that have no address of their own (headless): clients choose one of them by its address, and what
 // the Service's rules and its mutual TLS say holds there, too (Istio: buildSidecarOutboundListeners).
 import { isIP } from "node:net";
-import { passesConnections } from "@tulle/config";
+import { isHttp, passesConnections } from "@tulle/config";
 import { blackHoleCluster, capturedPorts, podClusterName, withPort } from "../names/resource-names.ts";
 import {
   type EndpointSnapshot,
@@ -24,6 +24,16 @@ export const maxPodListeners = 1000;
 /** Whether connections to a port find it by the addresses of its pods alone. */
 export function isDialledByPod({ addresses, entry }: MeshService, { protocol }: MeshPort): boolean {
   return entry === undefined && addresses.length === 0 && passesConnections(protocol);
+}
+
+/**
+ * Ports that requests to a pod by its own name go to: the pod's, which clients dial, and the Service's, whose table has
+ * what is found to be a request where the protocol is not named. None where not all of its pods take mutual TLS.
+ */
+export function requestPortsOfPods({ podsTakeMutualTls }: MeshService, port: MeshPort): readonly number[] {
+  if (podsTakeMutualTls !== true || !isHttp(port.protocol)) return [];
+  const dialled = Number(port.targetPort);
+  return [...new Set(Number.isInteger(dialled) ? [port.number, dialled] : [port.number])].filter(isFree);
 }
 
 /**

@@ -5,7 +5,7 @@ import { isHttp, passesConnections, type TlsRoute } from "@tulle/config";
 import { HostIndex } from "../snapshot/host-match.ts";
 import type { MeshPort, MeshService, MeshVirtualService } from "../snapshot/mesh-snapshot.ts";
 import { blackHoleCluster, capturedPorts, connectionClusterName, withPort } from "../names/resource-names.ts";
-import { isDialledByPod } from "./captured-pods.ts";
+import { isDialledByPod, requestPortsOfPods } from "./captured-pods.ts";
 import { connectionDestinations, isMeantForMesh, namedAtPort } from "./connection-destinations.ts";
 import type { ConnectionDestination } from "./gateway-view.ts";
 import type {
@@ -50,6 +50,7 @@ export function capturedOutbound(routes: Omit<SidecarRoutes, "captured">): Captu
     for (const port of service.ports.filter(isFree)) {
       // A port of unknown protocol without an address of its own can only be known by its requests.
       if (isHttp(port.protocol) && (port.protocol !== "auto" || addresses.length === 0)) httpPorts.add(port.number);
+      for (const number of requestPortsOfPods(service, port)) httpPorts.add(number);
       if (!passesConnections(port.protocol)) continue;
       const virtualService = rules.find(service.hostname);
       for (const each of capturedRanges(service, port, virtualService, services, refused)) {

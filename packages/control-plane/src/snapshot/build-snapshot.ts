@@ -103,11 +103,18 @@ interface WrittenOptions {
 /** Services, routes and rules as their authors wrote them, before anything is laid over. */
 export function writtenRoutes(store: ResourceReader, options: WrittenOptions = {}): OverlaidParts {
   const { meshConfig = meshConfigOf(store.list("ConfigMap")), workloads, trustDomain } = options;
+  const peerAuthentications = oldestFirst(store.list("PeerAuthentication")).map(peerAuthenticationScope);
+  // Where any policy says so, a pod may take none although it has a sidecar.
+  const isDisabled = store
+    .list("PeerAuthentication")
+    .some(({ spec }) =>
+      [spec.mtls, ...Object.values(spec.portLevelMtls ?? {})].some((each) => each?.mode === "DISABLE"),
+    );
+  const takesMutualTls = trustDomain !== undefined && !isDisabled;
   const ofCluster = oldestFirst(store.list("Service")).map((service) => ({
-    ...meshService(service, workloads, meshConfig.h2UpgradePolicy),
+    ...meshService(service, workloads, meshConfig.h2UpgradePolicy, takesMutualTls),
     ...exported(service, serviceExportTo(service.metadata.annotations), meshConfig.defaultServiceExportTo),
   }));
-  const peerAuthentications = oldestFirst(store.list("PeerAuthentication")).map(peerAuthenticationScope);
   const modeOf = mutualTlsOfWorkloads({ peerAuthentications, ...(trustDomain === undefined ? {} : { trustDomain }) });
   const entryOptions = { meshConfig, workloads, modeOf, networkOf: networksOfEndpoints(store), services: ofCluster };
   const services = [...ofCluster, ...entryServices(store, entryOptions)];
@@ -143,9 +150,12 @@ function meshService(
   { metadata, spec }: Service,
   workloads: ServiceWorkloads | undefined,
   h2UpgradePolicy: MeshConfig["h2UpgradePolicy"],
+  takesMutualTls: boolean,
 ): MeshService {
   const behind = workloads?.get(`${metadata.namespace}/${metadata.name}`);
   const isUpgraded = h2UpgradePolicy !== "DO_NOT_UPGRADE" && behind?.haveSidecars === true;
+  const isHeadless = spec.clusterIP === "None" || spec.clusterIPs?.[0] === "None";
+  const podsTakeMutualTls = isHeadless && takesMutualTls && behind?.haveSidecars === true;
   const addresses = spec.clusterIPs ?? (spec.clusterIP === undefined ? [] : [spec.clusterIP]);
   return {
     hostname: serviceHost(metadata.name, metadata.namespace),
@@ -161,6 +171,7 @@ function meshService(
     })),
     ...(workloads === undefined ? {} : { identities: behind?.identities ?? none }),
     ...(isUpgraded ? { isUpgraded } : {}),
+    ...(podsTakeMutualTls ? { podsTakeMutualTls } : {}),
   };
 }
 

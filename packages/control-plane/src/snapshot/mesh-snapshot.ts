@@ -36,6 +36,8 @@ export interface MeshService {
   readonly identities?: readonly string[];
   /** HTTP/1.1 to it becomes HTTP/2 unless a rule says otherwise: the mesh says so, and its workloads have sidecars. */
   readonly isUpgraded?: true;
+  /** Headless, and each of its pods takes mutual TLS, whichever a client dials. */
+  readonly podsTakeMutualTls?: true;
   /** Namespaces whose proxies know it; missing for all. */
   readonly exportedTo?: readonly string[];
   /** What a ServiceEntry says besides; missing for a Service of the cluster. */

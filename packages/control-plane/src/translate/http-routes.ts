@@ -16,7 +16,7 @@ import {
 import type { MeshService, MeshVirtualService } from "../snapshot/mesh-snapshot.ts";
 import { configReference, durationOfMs, istioMetadata, noTimeout } from "./messages.ts";
 import { corsFilterName, corsPolicy } from "./cors-policy.ts";
-import { outboundClusterName } from "../names/resource-names.ts";
+import { outboundClusterName, podRequestsClusterName } from "../names/resource-names.ts";
 import { retryBeforeRequest, retryPolicy } from "./retry-policy.ts";
 import { isCatchAll, routeMatch } from "./route-match.ts";
 
@@ -76,11 +76,22 @@ function routeName({ name = "" }: HttpRoute, match: HttpMatch | undefined): stri
 /** All requests to the Service, as they are without a VirtualService (Istio: BuildDefaultHTTPOutboundRoute). */
 export function defaultRoute(service: MeshService, port: number, refused: ReadonlySet<string>): Route {
   const cluster = outboundClusterName(service.hostname, port);
+  return routeTo(cluster, service, port, refused);
+}
+
+/** To the pod of the Service that the client has dialled. */
+export function podRoute(service: MeshService, port: number, refused: ReadonlySet<string>): Route {
+  const cluster = podRequestsClusterName(outboundClusterName(service.hostname, port));
+  return routeTo(cluster, service, port, refused);
+}
+
+function routeTo(cluster: string, service: MeshService, port: number, refused: ReadonlySet<string>): Route {
+  const ofService = outboundClusterName(service.hostname, port);
   return create(RouteSchema, {
     name: "default",
     match: routeMatch(undefined),
-    action: refused.has(cluster)
-      ? refusal([cluster])
+    action: refused.has(ofService)
+      ? refusal([ofService])
       : { case: "route", value: forward({ case: "cluster", value: cluster }, {}) },
     decorator: { operation: `${service.hostname}:${port}/*` },
   });

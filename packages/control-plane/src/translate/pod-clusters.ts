@@ -2,19 +2,30 @@
 // Hosts of such clusters have no metadata that would say what they take, so that there are two, and the listener of a
 // pod's address names the right one (Istio: one, which takes all pods for those of the mesh).
 import { Cluster_DiscoveryType, Cluster_LbPolicy, type Cluster } from "@tulle/xds/envoy/config/cluster/v3/cluster_pb";
-import { podClusterName, podTakes } from "../names/resource-names.ts";
-import { isDialledByPod } from "../scope/captured-pods.ts";
+import { podClusterName, podRequestsClusterName, podTakes } from "../names/resource-names.ts";
+import { isDialledByPod, requestPortsOfPods } from "../scope/captured-pods.ts";
 import type { OutboundCluster } from "./outbound-clusters.ts";
-import { translateConnectionCluster } from "./translate-clusters.ts";
+import { translateConnectionCluster, translateOutboundCluster } from "./translate-clusters.ts";
 import { type ClusterContext, mutualTlsMatch } from "./upstream-tls.ts";
 
 export function translatePodClusters(
   outbound: readonly OutboundCluster[],
   context: ClusterContext,
 ): readonly Cluster[] {
-  return outbound
+  const connections = outbound
     .filter(({ service, port }) => isDialledByPod(service, port))
     .flatMap((each) => podTakes.map((takes) => translatePodCluster(each, takes, context)));
+  const requests = outbound
+    .filter(({ service, port, subset }) => subset === undefined && requestPortsOfPods(service, port).length > 0)
+    .map((each) => podRequestsCluster(each, context));
+  return [...connections, ...requests];
+}
+
+/** By the pod's own name: all of the Service's pods take mutual TLS. */
+function podRequestsCluster(outbound: OutboundCluster, context: ClusterContext): Cluster {
+  const cluster = translateOutboundCluster(outbound, context);
+  cluster.name = podRequestsClusterName(cluster.name);
+  return atPod(cluster, "mutual TLS");
 }
 
 function translatePodCluster(
@@ -24,6 +35,11 @@ function translatePodCluster(
 ): Cluster {
   const cluster = translateConnectionCluster(outbound, context);
   cluster.name = podClusterName(cluster.name, takes);
+  return atPod(cluster, takes);
+}
+
+/** The one that the client has dialled. */
+function atPod(cluster: Cluster, takes: (typeof podTakes)[number]): Cluster {
   cluster.clusterDiscoveryType = { case: "type", value: Cluster_DiscoveryType.ORIGINAL_DST };
   delete cluster.edsClusterConfig;
   cluster.lbPolicy = Cluster_LbPolicy.CLUSTER_PROVIDED;

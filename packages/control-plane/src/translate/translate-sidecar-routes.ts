@@ -11,9 +11,10 @@ import {
   VirtualHostSchema,
 } from "@tulle/xds/envoy/config/route/v3/route_components_pb";
 import type { CapturedOutbound, SidecarRoutes } from "../scope/proxy-view.ts";
+import { requestPortsOfPods } from "../scope/captured-pods.ts";
 import { HostIndex } from "../snapshot/host-match.ts";
 import type { MeshPort, MeshService, MeshVirtualService } from "../snapshot/mesh-snapshot.ts";
-import { catchAllLast, defaultRoute, type RouteContext, virtualServiceRoutes } from "./http-routes.ts";
+import { catchAllLast, defaultRoute, podRoute, type RouteContext, virtualServiceRoutes } from "./http-routes.ts";
 import { noTimeout } from "./messages.ts";
 import { bracketed, httpProxyRoute, passthroughCluster, withPort } from "../names/resource-names.ts";
 import { outsideHosts, peerMetadataHeader, virtualHostWithPeers } from "./peer-metadata.ts";
@@ -115,7 +116,8 @@ function serviceHosts(view: SidecarRoutes): ServiceRoutes[] {
         : []),
       ...(isHttp(port.protocol) ? requestRoutes(port) : []),
     ];
-    return service.ports
+    const ofPods = view.captured === undefined ? [] : podHosts(service, view.namespace, refused);
+    const ofService = service.ports
       .filter((port) => port.protocol !== "udp")
       .map((port) => ({
         port: port.number,
@@ -129,7 +131,22 @@ function serviceHosts(view: SidecarRoutes): ServiceRoutes[] {
         ),
         routes: routesOf(port),
       }));
+    return [...ofService, ...ofPods];
   });
+}
+
+/** Pods of a headless Service by names of their own (`database-0.database.shop`): where the client dials. */
+function podHosts(service: MeshService, namespace: string, refused: ReadonlySet<string>): ServiceRoutes[] {
+  const names = serviceNames(service, namespace).map((name) => `*.${name}`);
+  return service.ports.flatMap((port) =>
+    requestPortsOfPods(service, port).map((dialled) => ({
+      port: dialled,
+      protocol: port.protocol,
+      name: withPort(`*.${service.hostname}`, dialled),
+      domains: domainsOf(names, dialled, true),
+      routes: [podRoute(service, port.number, refused)],
+    })),
+  );
 }
 
 /**
