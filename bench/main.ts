@@ -91,7 +91,7 @@ const scenarios: readonly Scenario[] = [
   },
   {
     name: "captured",
-    summary: "new connections that the kernel leads to a proxy, beside those to its own address; takes root",
+    summary: "connections that the kernel leads to a proxy, new and kept, beside those to its own address; takes root",
     run: measureCaptured,
     isCompared: false,
   },

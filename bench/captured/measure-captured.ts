@@ -1,5 +1,5 @@
-// What a new connection costs a proxy that the kernel leads it to, beside one that the client has made to the proxy
-// itself: both with one request, in a network namespace of the bench's own.
+// What a request costs a proxy that the kernel leads it to, beside one that the client has sent to the proxy itself: on
+// a connection of its own, and on one that is kept, in a network namespace of the bench's own.
 import assert from "node:assert/strict";
 import { envoyPath } from "../../tests/tools/envoy-path.ts";
 import { lastLines, runCommand } from "../../tests/tools/run-command.ts";
@@ -24,10 +24,16 @@ export async function measureCaptured({ rounds, proxies, progress }: ScenarioOpt
     measured.push({ name, rounds: JSON.parse(result.stdout.trim()) as readonly ConnectionRound[] });
     progress(`${name} has been measured`);
   }
-  const rows = measured.map(({ name, rounds: each }) => {
-    const [explicit, captured] = [median(each.map((one) => one.explicit)), median(each.map((one) => one.captured))];
-    return [name, explicit.toFixed(1), captured.toFixed(1), (captured - explicit).toFixed(1)];
-  });
-  const header = ["CPU µs for a new connection with one request", "explicit", "captured", "difference"];
+  const kinds = { alone: "a new connection with one request", kept: "a request on a kept connection" } as const;
+  const rows = measured.flatMap(({ name, rounds: each }) =>
+    (["alone", "kept"] as const).map((kind) => {
+      const explicit = median(each.map((one) => one[kind].explicit));
+      const captured = median(each.map((one) => one[kind].captured));
+      // By pairs of one round: what else the machine does weighs on both of them.
+      const difference = median(each.map((one) => one[kind].captured - one[kind].explicit));
+      return [name, kinds[kind], explicit.toFixed(1), captured.toFixed(1), difference.toFixed(1)];
+    }),
+  );
+  const header = ["CPU µs", "for", "explicit", "captured", "difference"];
   return { markdown: markdownTable(header, rows), data: { measured } };
 }

@@ -1,5 +1,6 @@
-// Runs one proxy in a network namespace of its own, started by `unshare --net`, and opens connections to it, one
-// request on each: by its address, and to an address that the kernel leads to it. Prints the CPU of each round as JSON.
+// Runs one proxy in a network namespace of its own, started by `unshare --net`, and sends requests to it, by its
+// address, and to an address that the kernel leads to it: each on a connection of its own, and many on connections that
+// are kept. Prints the CPU of each round as JSON.
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import http from "node:http";
 import { tmpdir } from "node:os";
@@ -9,14 +10,21 @@ import { startProcess, waitFor } from "../../tests/tools/processes.ts";
 import { onCore } from "../measure/on-core.ts";
 import { readProcessUsage } from "../measure/process-usage.ts";
 
-/** Microseconds of CPU for each connection. */
-export interface ConnectionRound {
+/** Microseconds of CPU for each request. */
+export interface RequestCost {
   readonly explicit: number;
   readonly captured: number;
 }
 
+export interface ConnectionRound {
+  /** With a connection for itself. */
+  readonly alone: RequestCost;
+  /** On one that is kept. */
+  readonly kept: RequestCost;
+}
+
 const [, , envoy = "", rounds = "1"] = process.argv;
-const connectionsARound = 2000;
+const requestsARound = { alone: 2000, kept: 20_000 } as const;
 const atATime = 16;
 const cli = path.resolve(import.meta.dirname, "../../packages/cli/src/main.ts");
 const rules = `
@@ -46,22 +54,41 @@ const listeners = [
   { name: "explicit", address: at("127.0.0.1", 8080), filter_chains },
 ];
 
-function ask(host: string, port: number): Promise<void> {
+function ask(host: string, port: number, agent: http.Agent | false = false): Promise<void> {
   return new Promise((resolve, reject) => {
-    const request = http.get({ host, port, agent: false }, (response) => response.resume().once("end", resolve));
+    const request = http.get({ host, port, agent }, (response) => response.resume().once("end", resolve));
     request.once("error", reject);
   });
 }
 
-async function cpuOf(processId: number, host: string, port: number): Promise<number> {
-  const before = await readProcessUsage(processId);
+type Way = readonly [host: string, port: number];
+
+const explicitly: Way = ["127.0.0.1", 8080];
+const byCapture: Way = ["10.96.0.1", 80];
+
+async function askMany(count: number, way: Way, agent: http.Agent | false): Promise<void> {
   let begun = 0;
   const askOn = async (): Promise<void> => {
-    for (; begun < connectionsARound; await ask(host, port)) begun += 1;
+    for (; begun < count; await ask(...way, agent)) begun += 1;
   };
   await Promise.all(Array.from({ length: atATime }, askOn));
+}
+
+async function cpuOf(processId: number, way: Way, kind: keyof ConnectionRound): Promise<number> {
+  const count = requestsARound[kind];
+  const agent = kind === "kept" && new http.Agent({ keepAlive: true, maxSockets: atATime });
+  // Connections that are kept are open before anything is measured.
+  if (agent !== false) await askMany(atATime, way, agent);
+  const before = await readProcessUsage(processId);
+  await askMany(count, way, agent);
   const after = await readProcessUsage(processId);
-  return ((after.cpuSeconds - before.cpuSeconds) * 1e6) / connectionsARound;
+  if (agent !== false) agent.destroy();
+  return ((after.cpuSeconds - before.cpuSeconds) * 1e6) / count;
+}
+
+async function costOf(processId: number, kind: keyof ConnectionRound): Promise<RequestCost> {
+  const explicit = await cpuOf(processId, explicitly, kind);
+  return { explicit, captured: await cpuOf(processId, byCapture, kind) };
 }
 
 const folder = await mkdtemp(path.join(tmpdir(), "tulle-bench-"));
@@ -81,18 +108,17 @@ const command =
 const proxy = await startProcess(...onCore(0, command[0]!, [...command.slice(1), "-l", "error"]));
 await waitFor(
   () =>
-    ask("10.96.0.1", 80).then(
+    ask(...byCapture).then(
       () => true,
       () => false,
     ),
   { what: "the proxy", details: () => proxy.output() },
 );
-await cpuOf(proxy.pid, "127.0.0.1", 8080);
-await cpuOf(proxy.pid, "10.96.0.1", 80);
+await costOf(proxy.pid, "alone");
+await costOf(proxy.pid, "kept");
 const measured: ConnectionRound[] = [];
 for (let round = 0; round < Number(rounds); round += 1) {
-  const explicit = await cpuOf(proxy.pid, "127.0.0.1", 8080);
-  measured.push({ explicit, captured: await cpuOf(proxy.pid, "10.96.0.1", 80) });
+  measured.push({ alone: await costOf(proxy.pid, "alone"), kept: await costOf(proxy.pid, "kept") });
 }
 await proxy.stop();
 await rm(folder, { recursive: true });
