@@ -5,8 +5,10 @@ import { readFile, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { after, before, describe, test } from "node:test";
 import { debianTool } from "../tools/debian-tool.ts";
+import { startProcess } from "../tools/processes.ts";
 import { OrdinaryUser } from "../tools/ordinary-user.ts";
 import { assertNothingLeft, machineOf, namespacesOf } from "./machine-traces.ts";
+import { assertAttacksFailed, attackScript } from "./state-attacks.ts";
 import { ShopInstance, type ShopOptions } from "./shop-instance.ts";
 
 let user: OrdinaryUser;
@@ -82,6 +84,18 @@ describe("a shop of an ordinary user's", { timeout: 300_000 }, () => {
     }
   });
 
+  for (const [pod, container] of [
+    ["webapp", "app"],
+    ["webapp", "proxy"],
+    ["plain", "app"],
+  ] as const) {
+    test(`who is in ${pod} as its ${container} finds nothing of the mesh that is not its own`, async (t) => {
+      const script = attackScript(path.join(shop.folder, ".tulle"));
+      const { stdout } = await shop.tulle("exec", "-c", container, pod, "--", "sh", "-c", script);
+      await assertAttacksFailed(t, stdout);
+    });
+  }
+
   test("rule 6: another traffic policy at the published ports", async () => {
     const rule = path.join(shop.folder, "rules", "6-keep-the-client-address.yaml");
     await shop.mustTulle("apply", "-f", rule);
@@ -103,10 +117,15 @@ test("nothing is left after kill -9", { timeout: 300_000 }, async () => {
   await using shop = await begin();
   await shop.up.waitForOutput(/^Ready\b/m);
   const machine = await machineOf(shop.folder);
+  await shop.mustTulle("exec", "webapp", "--", "sh", "-c", "setsid sleep 3600 >/dev/null 2>&1 & echo begun");
   const namespaces = namespacesOf(shop.folder);
   process.kill(shop.up.pid, "SIGKILL");
   await shop.up.exited;
   await assertNothingLeft(shop.folder, namespaces, machine);
+  // What is left of its state is the user's own.
+  const folder = path.join(shop.folder, ".tulle");
+  await using removing = await startProcess("rm", ["-r", folder], { user });
+  assert.equal((await removing.exited).code, 0, removing.output());
 });
 
 test("who has no range of numbers is told so before anything is made", { timeout: 300_000 }, async (t) => {

@@ -150,9 +150,11 @@ describe("both families, nodes and the commands of the walk-through", { timeout:
 describe("what is left", { timeout: 300_000 }, () => {
   before(requireNamespaces);
 
-  test("nothing, when the supervisor is killed", async () => {
+  test("nothing, when the supervisor is killed, daemons included", async () => {
     await using shop = await ShopInstance.start({ args: namespacesArgs });
     const machine = await machineOf(shop.folder);
+    const daemon = "setsid sleep 3600 >/dev/null 2>&1 & echo begun";
+    assert.match(await shop.mustTulle("exec", "webapp", "--", "sh", "-c", daemon), /begun/);
     const namespaces = namespacesOf(shop.folder);
     process.kill(shop.up.pid, "SIGKILL");
     await shop.up.exited;

@@ -2,10 +2,12 @@
 // through their sidecars; who tries to get past them; and that nothing is left. Families, nodes' own addresses, and
 // other ends and starts: namespaces.long.test.ts.
 import assert from "node:assert/strict";
+import path from "node:path";
 import { after, before, describe, test } from "node:test";
 import { freePort } from "../tools/processes.ts";
 import { assertNothingLeft, machineOf, namespacesOf } from "./machine-traces.ts";
 import { requireNamespaces, startWithPlain } from "./namespaces-stage.ts";
+import { assertAttacksFailed, attackScript } from "./state-attacks.ts";
 import type { CommandResult, ShopInstance } from "./shop-instance.ts";
 
 describe("pods in networks of their own", { timeout: 300_000 }, () => {
@@ -117,6 +119,39 @@ describe("pods in networks of their own", { timeout: 300_000 }, () => {
         assert.doesNotMatch(parts[index]!, /uid=/);
       });
     }
+  });
+
+  test("programs of a pod see its own processes alone, and an orphan leaves nothing behind", async () => {
+    const everybody = "for each in /proc/[0-9]*; do tr '\\0' ' ' < $each/cmdline 2>/dev/null; echo; done";
+    const orphans =
+      'sh -c "sleep 0 & exit"; while grep -qs "^State:.Z" /proc/[0-9]*/status; do sleep 0.1; done; echo reaped';
+    const seen = await run("webapp", "sh", "-c", `${everybody}; ${orphans}`);
+    assert.match(seen, /webapp\/main\.ts/);
+    assert.match(seen, /^reaped$/m);
+    assert.doesNotMatch(seen, /catalog\/main\.ts|control-plane|main\.ts up/);
+  });
+
+  for (const container of ["app", "proxy"]) {
+    test(`who is in a pod as its ${container} finds nothing of the mesh that is not its own`, async (t) => {
+      const script = attackScript(path.join(shop.folder, ".tulle"));
+      const { stdout } = await exec("-c", container, "webapp", "--", "sh", "-c", script);
+      await assertAttacksFailed(t, stdout);
+    });
+  }
+
+  test("a proxy reads its own token and the mesh's roots, and no file of root's", async () => {
+    const script = 'cat ../given/token "$TULLE_CA_ROOT_FILE" /etc/shadow';
+    const { stdout, stderr } = await exec("-c", "proxy", "webapp", "--", "sh", "-c", script);
+    assert.match(stdout, /^ey[\s\S]*BEGIN CERTIFICATE/, stderr);
+    assert.match(stderr, /shadow: Permission denied/);
+  });
+
+  test("a command that is told to end does so, in the pod too", async () => {
+    await using command = await shop.command("exec", "webapp", "--", "sh", "-c", "echo begun; exec sleep 3600");
+    await command.waitForOutput(/begun/);
+    process.kill(command.pid, "SIGTERM");
+    assert.equal((await command.exited).code, 143);
+    assert.doesNotMatch(await run("webapp", "sh", "-c", "cat /proc/[0-9]*/cmdline | tr '\\0' ' '"), /sleep 3600/);
   });
 
   test("a program reaches nothing of the machine", async () => {

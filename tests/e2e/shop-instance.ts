@@ -115,14 +115,8 @@ export class ShopInstance implements AsyncDisposable {
   }
 
   #startUp(args: readonly string[] = []): Promise<StartedProcess> {
-    const command = [
-      commandEntry,
-      "up",
-      this.folder,
-      "--publish",
-      `${this.port}:8080,${this.securePort}:8443`,
-      ...args,
-    ];
+    const ports = `${this.port}:8080,${this.securePort}:8443`;
+    const command = [commandEntry, "up", this.folder, "--publish", ports, ...args];
     return startProcess(process.execPath, command, {
       name: "tulle up",
       env: this.#env,
@@ -169,13 +163,18 @@ export class ShopInstance implements AsyncDisposable {
     );
   }
 
-  async tulle(...args: readonly string[]): Promise<CommandResult> {
-    const command = await startProcess(process.execPath, [commandEntry, ...args], {
+  /** Another command of this shop's, which runs. */
+  command(...args: readonly string[]): Promise<StartedProcess> {
+    return startProcess(process.execPath, [commandEntry, ...args], {
       name: `tulle ${args.join(" ")}`,
       env: { ...this.#env, TULLE_DIR: this.folder },
       cwd: this.folder,
       user: this.#user,
     });
+  }
+
+  async tulle(...args: readonly string[]): Promise<CommandResult> {
+    const command = await this.command(...args);
     const { code } = await command.exited;
     await waitFor(() => command.child.stdout?.closed === true && command.child.stderr?.closed === true, {
       what: "the command's output",

@@ -7,6 +7,7 @@ export * from "./own-address.ts";
 export * from "./network-namespace.ts";
 export { addressBytes } from "./ip-address.ts";
 export {
+  enterProcesses,
   inheritedCopy,
   makeTransparent,
   openSocket,

@@ -236,6 +236,13 @@ export function enterNetwork(descriptor: number): boolean {
   return Number(calls().setns(descriptor, newNetwork)) === 0;
 }
 
+const newProcesses = 0x20_00_00_00;
+
+/** What the calling thread starts from now on is in the PID namespace of the descriptor; false where it may not. */
+export function enterProcesses(descriptor: number): boolean {
+  return Number(calls().setns(descriptor, newProcesses)) === 0;
+}
+
 /** A second descriptor of the same, which a program that takes this one's place finds open (dup(2)). */
 export function inheritedCopy(descriptor: number): number {
   return Number(calls().dup(descriptor));

@@ -130,7 +130,7 @@ export class Supervisor {
         ...shared,
         xdsAddress,
         addressRange: network.sharedRange,
-        rootsFile: path.join(state.path, "ca", "root-cert.pem"),
+        rootsFile: network.rootsFile ?? path.join(state.path, "ca", "root-cert.pem"),
         tokens: this.#tokens,
         appCompileCache: path.join(state.path, "compile-cache"),
         podStateFolder: (podName) => state.podFolder(podName),
@@ -199,10 +199,15 @@ export class Supervisor {
   }
 
   static async #inNetwork(options: UpOptions, state: StateDirectory, startTime: string): Promise<Supervisor> {
-    const { ownNetwork, env, onEvent } = options;
+    const { ownNetwork, env, tulleCommand, onEvent } = options;
     if (ownNetwork !== undefined) {
       await using open = new AsyncDisposableStack();
-      const network = await NamespacesNetwork.open(ownNetwork, env["PATH"], onEvent);
+      const network = await NamespacesNetwork.open(ownNetwork, {
+        stateFolder: state.path,
+        env,
+        tulleCommand,
+        onEvent,
+      });
       open.defer(() => network.close());
       const supervisor = new Supervisor(options, state, network, startTime);
       open.move();

@@ -1,10 +1,16 @@
 // Namespaces mode: each pod has a network of its own on one of two simulated nodes, and nothing is shared with the
 // machine but its published ports, and its way to the world.
+import { mkdirSync } from "node:fs";
+import path from "node:path";
 import { NetworkNamespace } from "@tulle/capture";
 import type { EndpointSlice, Service } from "@tulle/config";
+import { apiSocketName } from "@tulle/config/api";
+import { makeSocketPath } from "@tulle/identity/own";
 import { CannotStart } from "../cannot-start.ts";
 import { listeningSocket } from "../network/libc.ts";
 import type { Address, BoundPort, MeshNetwork, PodNetwork } from "../network/pod-network.ts";
+import { stateHome } from "../instance.ts";
+import { findProgram } from "../process/has-program.ts";
 import type { PodPlan } from "../pod/pod-plan.ts";
 import type { SupervisorEvent } from "../supervisor-event.ts";
 import { firstPod, insideRanges, lastPod, serviceRanges, supervisorAddress } from "./addresses.ts";
@@ -13,14 +19,27 @@ import { machinesBridge, makeFabric, type Node } from "./fabric.ts";
 import type { MachineNetwork } from "./machine-network.ts";
 import { PodNamespace } from "./pod-namespace.ts";
 import type { OwnNetwork } from "./own-network.ts";
+import { firstUnreadable, installationFolders, type MeshFolders } from "./pod-views.ts";
+import { PublicRoots } from "./public-roots.ts";
 import { findSystemPrograms, type SystemPrograms } from "./system-programs.ts";
 import { WayOut } from "./way-out.ts";
+
+/** The instance, and what it is run by. */
+export interface NamespacesOptions {
+  readonly stateFolder: string;
+  readonly env: Readonly<Record<string, string | undefined>>;
+  /** Program and first arguments that stand for `tulle`. */
+  readonly tulleCommand: readonly string[];
+  readonly onEvent: (event: SupervisorEvent) => void;
+}
 
 interface Parts extends OwnNetwork {
   readonly nodes: readonly Node[];
   readonly programs: SystemPrograms;
   readonly services: ClusterServices;
   readonly wayOut: WayOut;
+  readonly roots: PublicRoots;
+  readonly folders: MeshFolders;
 }
 
 export class NamespacesNetwork implements MeshNetwork {
@@ -36,16 +55,20 @@ export class NamespacesNetwork implements MeshNetwork {
   readonly #nodes: readonly NodeOfPods[];
   readonly #programs: SystemPrograms;
   readonly #userNamespace: string | undefined;
+  readonly #roots: PublicRoots;
+  readonly #folders: MeshFolders;
   readonly #services: ClusterServices;
   readonly #wayOut: WayOut;
   readonly #hasWayByIpv6: boolean;
   #cables = 0;
 
-  private constructor({ machine, userNamespace, nodes, programs, services, wayOut }: Parts) {
+  private constructor({ machine, userNamespace, nodes, programs, services, wayOut, roots, folders }: Parts) {
     this.#services = services;
     this.#wayOut = wayOut;
     this.#hasWayByIpv6 = machine.hasWayByIpv6();
     this.#userNamespace = userNamespace;
+    this.#roots = roots;
+    this.#folders = folders;
     this.#programs = programs;
     this.#nodes = nodes.map((node) => new NodeOfPods(node));
     this.machine = machine;
@@ -57,11 +80,13 @@ export class NamespacesNetwork implements MeshNetwork {
    */
   static async open(
     { machine, userNamespace }: OwnNetwork,
-    searchPath: string | undefined,
-    onEvent: (event: SupervisorEvent) => void,
+    { stateFolder, env, tulleCommand, onEvent }: NamespacesOptions,
   ): Promise<NamespacesNetwork> {
-    const programs = findSystemPrograms(searchPath);
+    const programs = findSystemPrograms(env["PATH"]);
+    const installation = readableInstallation(tulleCommand, env);
     try {
+      const roots = new PublicRoots(stateFolder);
+      const folders = { ...foldersOf(stateFolder, env), roots: roots.folder, installation };
       const nodes = await makeFabric();
       const services = await ClusterServices.start({
         nodes,
@@ -71,13 +96,17 @@ export class NamespacesNetwork implements MeshNetwork {
       });
       using fabric = NetworkNamespace.current();
       const wayOut = await WayOut.open({ machine, fabric, device: machinesBridge, inside: insideRanges });
-      return new NamespacesNetwork({ machine, userNamespace, nodes, programs, services, wayOut });
+      return new NamespacesNetwork({ machine, userNamespace, nodes, programs, services, wayOut, roots, folders });
     } catch (error) {
       throw new CannotStart(
         `the network of the pods cannot be made: ${(error as Error).message}`,
         "It takes a kernel with veth, bridge and nf_tables. Leave --mode namespaces out: loopback mode needs none of it.",
       );
     }
+  }
+
+  get rootsFile(): string {
+    return this.#roots.file;
   }
 
   followServices(services: readonly Service[], endpointSlices: readonly EndpointSlice[]): void {
@@ -109,17 +138,39 @@ export class NamespacesNetwork implements MeshNetwork {
       cable: `pod${this.#cables}`,
       programs: this.#programs,
       userNamespace: this.#userNamespace,
+      folders: this.#folders,
       hasWayByIpv6: this.#hasWayByIpv6,
       onClose: () => node.release(number),
     });
   }
 
   async close(): Promise<void> {
+    this.#roots.close();
     await this.#wayOut[Symbol.asyncDispose]();
     await this.#services.close();
     for (const { node } of this.#nodes) node.network[Symbol.dispose]();
     this.machine[Symbol.dispose]();
   }
+}
+
+/** @throws {CannotStart} where the proxies' user may not read it */
+function readableInstallation(tulleCommand: readonly string[], env: NamespacesOptions["env"]): readonly string[] {
+  const envoy = findProgram(env["TULLE_ENVOY"] || "envoy", env["PATH"]);
+  const folders = installationFolders(tulleCommand, envoy);
+  const unreadable = firstUnreadable(folders, [...tulleCommand, ...(envoy === undefined ? [] : [envoy])]);
+  if (unreadable === undefined) return folders;
+  throw new CannotStart(
+    `proxies have a user of their own, who may not read ${unreadable}`,
+    `Let others read the programs: chmod -R go+rX ${unreadable}`,
+  );
+}
+
+/** What pods do not see, and where. */
+function foldersOf(state: string, env: NamespacesOptions["env"]): Omit<MeshFolders, "roots" | "installation"> {
+  const appCompileCache = path.join(state, "compile-cache");
+  mkdirSync(appCompileCache, { recursive: true, mode: 0o700 });
+  const sockets = path.dirname(makeSocketPath(state, apiSocketName, env));
+  return { state, hidden: [path.join(stateHome(env), "tulle"), sockets], appCompileCache };
 }
 
 /** A node, and which of its addresses are whose. */

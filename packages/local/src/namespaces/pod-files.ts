@@ -1,11 +1,12 @@
-// The files of a pod that are not the machine's: whom it asks for names, and what it is called itself. They are mounted
-// over the machine's in a mount namespace of the pod's own.
-import { spawn } from "node:child_process";
-import { closeSync, mkdirSync, openSync, writeFileSync } from "node:fs";
+// The files of a pod that are not the machine's: whom it asks for names, and what it is called itself; and what its
+// proxy alone is given.
+import { chmodSync, chownSync, mkdirSync, writeFileSync } from "node:fs";
+import { open, rename, rm } from "node:fs/promises";
+import { randomBytes } from "node:crypto";
 import path from "node:path";
 import { podResolverFile } from "@tulle/capture/dns";
 import { clusterDns } from "./addresses.ts";
-import type { SystemPrograms } from "./system-programs.ts";
+import { proxyUser } from "./program-start.ts";
 
 export interface PodNames {
   readonly name: string;
@@ -29,44 +30,38 @@ export function podFiles({ name, namespace, ips }: PodNames): Readonly<Record<st
   };
 }
 
-/** What the machine does with its mounts goes on in the pod, and not the other way round. */
-const script = `
-for name in resolv.conf hosts nsswitch.conf; do
-  [ -e "/etc/$name" ] || { echo "there is no file /etc/$name to mount over" >&2; exit 1; }
-  "$1" --bind "$2/$name" "/etc/$name" || exit 1
-done
-echo made
-read -r _
-`;
-
-/** A descriptor of the mount namespace. Rejects in words for people. */
-export async function mountPodFiles(
-  folder: string,
-  names: PodNames,
-  { unshare, mount }: SystemPrograms,
-): Promise<number> {
+/** Answers which is mounted over which of the machine's. */
+export function writePodFiles(folder: string, names: PodNames): readonly (readonly [string, string])[] {
   mkdirSync(folder, { recursive: true, mode: 0o700 });
-  for (const [name, text] of Object.entries(podFiles(names)))
-    writeFileSync(path.join(folder, name), text, { mode: 0o644 });
-  const words = ["--mount", "--propagation", "slave", "--", "/bin/sh", "-c", script, "pod-files", mount, folder];
-  const child = spawn(unshare, words, { stdio: ["pipe", "pipe", "pipe"], env: { PATH: "/usr/bin:/bin", LC_ALL: "C" } });
-  child.stdin.on("error", () => undefined);
-  const { promise, resolve, reject } = Promise.withResolvers<void>();
-  let said = "";
-  child.stderr.setEncoding("utf8").on("data", (text: string) => (said += text));
-  child.stdout.once("data", () => resolve());
-  child.once("error", reject);
-  const ended = new Promise<void>((resolveEnd) => child.once("close", () => resolveEnd()));
-  void ended.then(() => reject(new Error(`its files cannot be mounted: ${said.trim()}`)));
-  try {
-    await promise;
-    return openSync(`/proc/${child.pid}/ns/mnt`, "r");
-  } finally {
-    child.stdin.end();
-    await ended;
-  }
+  return Object.entries(podFiles(names)).map(([name, text]) => {
+    const file = path.join(folder, name);
+    writeFileSync(file, text, { mode: 0o644 });
+    return [file, path.join("/etc", name)];
+  });
 }
 
-export function closeMounts(descriptor: number): void {
-  closeSync(descriptor);
+/** A folder that its owner writes and the proxy's group reads. */
+export function makeGivenFolder(folder: string): void {
+  mkdirSync(folder, { recursive: true });
+  chownSync(folder, process.geteuid!(), proxyUser);
+  chmodSync(folder, 0o750);
+}
+
+/** Replaces what the proxy was given by that name in one step; nobody else reads it. */
+export async function giveToProxy(file: string, text: string): Promise<void> {
+  const draft = `${file}.${randomBytes(6).toString("hex")}`;
+  try {
+    const handle = await open(draft, "wx", 0o600);
+    try {
+      await handle.chown(process.geteuid!(), proxyUser);
+      await handle.chmod(0o640);
+      await handle.writeFile(text);
+    } finally {
+      await handle.close();
+    }
+    await rename(draft, file);
+  } catch (error) {
+    await rm(draft, { force: true });
+    throw error;
+  }
 }

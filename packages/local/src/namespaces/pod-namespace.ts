@@ -1,6 +1,6 @@
 // One pod in namespaces mode: a network with a cable to its node's bridge, files of its own, and the rules that lead
 // its connections through its sidecar. Everything is there before a program starts, or nothing is.
-import { chownSync, mkdirSync } from "node:fs";
+import { closeSync } from "node:fs";
 import path from "node:path";
 import { type CapturePlan, installCapture, NetworkNamespace, planOfAnnotations } from "@tulle/capture";
 import type { PodPlan } from "../pod/pod-plan.ts";
@@ -9,7 +9,9 @@ import { type AddressPair, insideRanges } from "./addresses.ts";
 import { type Node, podsBridge } from "./fabric.ts";
 import { ipBatch, setSysctls } from "./ip-batch.ts";
 import { lastId } from "./last-id.ts";
-import { closeMounts, mountPodFiles } from "./pod-files.ts";
+import { giveToProxy, makeGivenFolder, writePodFiles } from "./pod-files.ts";
+import { PodKeeper } from "./pod-keeper.ts";
+import { appReplaced, type MeshFolders, proxyReplaced, viewSteps } from "./pod-views.ts";
 import { programEntry, proxyUser } from "./program-start.ts";
 import type { SystemPrograms } from "./system-programs.ts";
 
@@ -21,6 +23,7 @@ export interface PodNamespaceOptions {
   /** Of the cable's end at the node; no two pods of a node have the same. */
   readonly cable: string;
   readonly programs: SystemPrograms;
+  readonly folders: MeshFolders;
   /** Who is outside of it enters it first. */
   readonly userNamespace: string | undefined;
   /** Without it, names with addresses of both families are called by IPv4. */
@@ -37,8 +40,9 @@ const podSysctls = {
 
 interface Made {
   readonly network: NetworkNamespace;
-  /** Descriptor of the mount namespace. */
-  readonly mounts: number;
+  readonly keeper: PodKeeper;
+  /** Descriptor of the mount namespace of the proxy; the apps' where there is none. */
+  readonly proxyFiles: number;
 }
 
 export class PodNamespace implements PodNetwork {
@@ -66,8 +70,9 @@ export class PodNamespace implements PodNetwork {
     if (this.#made === undefined) return undefined;
     const { programs, userNamespace } = this.#options;
     const user = userNamespace === undefined ? [] : [`--user=${userNamespace}`];
+    const processes = `--pid=${pathOf(this.#made.keeper.processes)}`;
     return {
-      fromOutside: user.length === 0 ? [] : [programs.nsenter, ...user, "--"],
+      fromOutside: [programs.nsenter, ...user, processes, "--"],
       toNetwork: [programs.nsenter, ...user, `--net=${this.#made.network.path}`, "--"],
     };
   }
@@ -76,13 +81,16 @@ export class PodNamespace implements PodNetwork {
     return path.join(podFolder, "proxy");
   }
 
+  tokenFile(podFolder: string): string {
+    return path.join(givenFolder(podFolder), "token");
+  }
+
+  readonly writeToken = giveToProxy;
+
   async prepare(podFolder: string): Promise<void> {
-    const { plan, name, programs } = this.#options;
+    const { plan, programs } = this.#options;
     const capture = capturePlanOf(plan);
     requireUsers(plan);
-    const folder = this.proxyFolder(podFolder);
-    mkdirSync(folder, { recursive: true, mode: 0o700 });
-    chownSync(folder, proxyUser, proxyUser);
     const network = NetworkNamespace.create();
     try {
       await this.#connect(network);
@@ -90,15 +98,31 @@ export class PodNamespace implements PodNetwork {
       if (capture !== undefined) {
         await installCapture(capture, { prefix: [programs.nsenter, `--net=${network.path}`, "--"] });
       }
-      const names = { name, namespace: plan.namespace, ips: this.ips };
-      const mounts = await mountPodFiles(path.join(podFolder, "etc"), names, programs);
-      this.#made = { network, mounts };
+      this.#made = { network, ...(await this.#makeViews(podFolder)) };
     } catch (error) {
       network[Symbol.dispose]();
       throw error;
     }
     // The pod was told to go meanwhile.
     if (this.#isClosed) this.#dispose();
+  }
+
+  async #makeViews(podFolder: string): Promise<Omit<Made, "network">> {
+    const { name, plan, programs, folders } = this.#options;
+    const given = givenFolder(podFolder);
+    makeGivenFolder(given);
+    const files = writePodFiles(path.join(podFolder, "etc"), { name, namespace: plan.namespace, ips: this.ips });
+    const stage = path.join(podFolder, "view");
+    const keeper = await PodKeeper.start(programs, viewSteps({ files, replaced: appReplaced(folders) }, stage));
+    if (plan.injection === "none") return { keeper, proxyFiles: keeper.files };
+    try {
+      const own = { folder: this.proxyFolder(podFolder), user: proxyUser };
+      const steps = viewSteps({ files, replaced: proxyReplaced(folders, given, own) }, stage);
+      return { keeper, proxyFiles: await keeper.makeView(programs, steps) };
+    } catch (error) {
+      keeper.close();
+      throw error;
+    }
   }
 
   async #connect(network: NetworkNamespace): Promise<void> {
@@ -129,9 +153,10 @@ export class PodNamespace implements PodNetwork {
   connect: PodNetwork["connect"] = (to) => this.#require().network.connect(to);
 
   enter(start: ProgramStart): ProgramEntry {
-    const { network, mounts } = this.#require();
-    const spaces = { network: network.path, mounts: `/proc/${process.pid}/fd/${mounts}` };
-    return programEntry(this.#options.programs, spaces, start);
+    const { network, keeper, proxyFiles } = this.#require();
+    const files = start.user === "proxy" ? proxyFiles : keeper.files;
+    const spaces = { network: network.path, mounts: pathOf(files) };
+    return { ...programEntry(this.#options.programs, spaces, start), within: keeper.within };
   }
 
   close(): void {
@@ -141,18 +166,29 @@ export class PodNamespace implements PodNetwork {
     this.#options.onClose();
   }
 
-  /** Programs that still run keep what they are in. */
+  /** What still runs of it ends at once. */
   #dispose(): void {
     if (this.#made === undefined) return;
-    this.#made.network[Symbol.dispose]();
-    closeMounts(this.#made.mounts);
+    const { network, keeper, proxyFiles } = this.#made;
     this.#made = undefined;
+    network[Symbol.dispose]();
+    if (proxyFiles !== keeper.files) closeSync(proxyFiles);
+    keeper.close();
   }
 
   #require(): Made {
     if (this.#made === undefined) throw new Error(`the network of ${this.#options.name} is not there`);
     return this.#made;
   }
+}
+
+/** For other programs of this user. */
+function pathOf(descriptor: number): string {
+  return `/proc/${process.pid}/fd/${descriptor}`;
+}
+
+function givenFolder(podFolder: string): string {
+  return path.join(podFolder, "given");
 }
 
 /** @throws in words for people, where a container asks for a user whom a user namespace does not have */

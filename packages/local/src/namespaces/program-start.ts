@@ -31,7 +31,7 @@ export function programEntry(
   programs: SystemPrograms,
   spaces: PodSpaces,
   { cwd, user, env }: ProgramStart,
-): ProgramEntry {
+): Pick<ProgramEntry, "enter" | "env"> {
   const all = Object.entries(env);
   const late = all.filter(([name]) => readBeforeStart.test(name)).map(([name, value]) => `${name}=${value}`);
   return {
@@ -63,15 +63,7 @@ function startWords(
 
 function userWords(user: ProgramUser): readonly string[] {
   if (user === "proxy") {
-    // Installation and state may lie in folders that nobody else may enter. It reads them, and writes to its own alone.
-    const right = "+dac_read_search";
-    return [
-      ...identity(proxyUser, proxyUser),
-      `--inh-caps=-all,${right}`,
-      `--ambient-caps=-all,${right}`,
-      `--bounding-set=-all,${right}`,
-      "--no-new-privs",
-    ];
+    return [...identity(proxyUser, proxyUser), "--inh-caps=-all", "--bounding-set=-all", "--no-new-privs"];
   }
   const { uid, gid } = user;
   const kept = rootRights.map((name) => `+${name}`).join(",");

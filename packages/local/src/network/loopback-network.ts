@@ -1,4 +1,5 @@
 // Loopback mode: pods are programs of the machine's own network, each at loopback addresses of its own.
+import path from "node:path";
 import type { PodPlan } from "../pod/pod-plan.ts";
 import { hostAddress, nodeName } from "../pod/node.ts";
 import type { AddressBlock } from "./address-block.ts";
@@ -46,6 +47,7 @@ export function loopbackPod(addresses: PodAddresses, close: () => void = () => u
     connect: connectHere,
     ways: undefined,
     proxyFolder: (podFolder) => podFolder,
+    tokenFile: (podFolder) => path.join(podFolder, "token"),
     enter: ({ env }) => ({ enter: [], env }),
     close,
   };

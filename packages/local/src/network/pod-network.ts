@@ -30,6 +30,8 @@ export interface ProgramStart {
 export interface ProgramEntry {
   readonly enter: readonly string[];
   readonly env: Readonly<Record<string, string>>;
+  /** The program is spawned within the call. */
+  readonly within?: <T>(make: () => T) => T;
 }
 
 /** Words by which programs of this user get in that the supervisor has not started. */
@@ -58,6 +60,10 @@ export interface PodNetwork {
   readonly ways: WaysIn | undefined;
   /** Folder of the proxy, within the pod's. */
   proxyFolder(podFolder: string): string;
+  /** The proxy's proof of who its pod is, within the pod's folder. */
+  tokenFile(podFolder: string): string;
+  /** Writes it so that the proxy may read it; missing where that is the same user. */
+  readonly writeToken?: (file: string, text: string) => Promise<void>;
   /** Makes what has to be there before anything of the pod starts. Rejects in words for people; nothing stays then. */
   readonly prepare?: (podFolder: string) => Promise<void>;
   /** Called once everything is prepared. */
@@ -97,6 +103,8 @@ export interface MeshNetwork {
   readonly controlPlaneArguments: readonly string[];
   /** Addresses of the instance that programs of other users could reach; empty where none could. */
   readonly sharedRange: string;
+  /** Where proxies read the mesh's roots, where it is not the authority's own file. */
+  readonly rootsFile?: string;
   /** How many more pods of the plan find addresses. */
   room(plan: PodPlan): number;
   /** @throws when there is no room */

@@ -230,8 +230,8 @@ export class LocalPod implements ProgramOwner {
   async #startProxy(proxy: Program): Promise<void> {
     const { namespace, serviceAccount } = this.plan;
     const claims = { namespace, serviceAccount, pod: { name: this.name, uid: this.uid } };
-    const file = tokenFile(this.name, this.#settings);
-    await this.#settings.tokens.begin(claims, file);
+    const file = tokenFile(this, this.#settings);
+    await this.#settings.tokens.begin(claims, file, this.network.writeToken);
     // A pod that was told to leave meanwhile has ended its proxy for good.
     if (this.leaving || this.#phase === "gone") this.#settings.tokens.end(file);
     else proxy.process.start();
@@ -314,7 +314,7 @@ export class LocalPod implements ProgramOwner {
   }
 
   #endToken(): void {
-    this.#settings.tokens.end(tokenFile(this.name, this.#settings));
+    this.#settings.tokens.end(tokenFile(this, this.#settings));
   }
 
   #enter(phase: PodPhase): void {

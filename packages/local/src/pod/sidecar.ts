@@ -1,5 +1,4 @@
 // How the proxy beside a pod is started: `tulle agent` with its settings in the environment.
-import path from "node:path";
 import { makeOwnFolder } from "@tulle/identity/own";
 import type { ProcessSpec, RestartPolicy } from "../process/supervised-process.ts";
 import { inheritedEnvironment } from "./environment.ts";
@@ -103,7 +102,7 @@ function environmentOf(
     TULLE_NODE_METADATA: JSON.stringify(nodeMetadata(pod, settings)),
     TULLE_XDS_ADDRESS: settings.xdsAddress,
     TULLE_CA_ROOT_FILE: settings.rootsFile,
-    TULLE_TOKEN_FILE: tokenFile(pod.name, settings),
+    TULLE_TOKEN_FILE: tokenFile(pod, settings),
     TULLE_STATE_DIR: stateFolder,
     TULLE_PROXY: plan.proxy,
     TULLE_DRAIN_MS: String(terminationDrainMs(plan)),
@@ -133,8 +132,11 @@ export function terminationDrainMs({ proxyConfig }: Pick<PodPlan, "proxyConfig">
 }
 
 /** The pod's workload token. */
-export function tokenFile(podName: string, settings: Pick<SidecarSettings, "podStateFolder">): string {
-  return path.join(settings.podStateFolder(podName), "token");
+export function tokenFile(
+  { name, network }: Pick<ProxiedPod, "name" | "network">,
+  settings: Pick<SidecarSettings, "podStateFolder">,
+): string {
+  return network.tokenFile(settings.podStateFolder(name));
 }
 
 /** Node metadata by Istio's names; `APP_ADDRESS` and `PUBLISHED_PORTS` are ours. */

@@ -21,6 +21,9 @@ export interface WorkloadTokensOptions {
   readonly longestSleepMs?: number;
 }
 
+/** Replaces the file's content in one step. */
+type WriteToken = (file: string, text: string) => Promise<void>;
+
 interface Opened {
   readonly tokens: typeof import("@tulle/identity/workload-token");
   readonly writeSecretFile: typeof import("@tulle/identity").writeSecretFile;
@@ -61,10 +64,10 @@ export class WorkloadTokens {
   }
 
   /** Writes the pod's token, and goes on rewriting it; resolves when it is there, or could not be written for now. */
-  async begin(claims: WorkloadIdentityClaims, file: string): Promise<void> {
+  async begin(claims: WorkloadIdentityClaims, file: string, write?: WriteToken): Promise<void> {
     const { now = Date.now, longestSleepMs: sleepMs = longestSleepMs } = this.#options;
     let beganMs = now();
-    let pauseMs = this.#pauseMs(await this.#write(claims, file));
+    let pauseMs = this.#pauseMs(await this.#write(claims, file, write));
     const sleep = (): void => {
       const leftMs = Math.max(0, beganMs + pauseMs - now());
       const timer = setTimeout(() => void look(), Math.min(leftMs, sleepMs)).unref();
@@ -75,7 +78,7 @@ export class WorkloadTokens {
       // Before its beginning: the clock was set back.
       if (nowMs >= beganMs && nowMs < beganMs + pauseMs) return sleep();
       beganMs = nowMs;
-      pauseMs = this.#pauseMs(await this.#write(claims, file, () => this.#timers.has(file)));
+      pauseMs = this.#pauseMs(await this.#write(claims, file, write, () => this.#timers.has(file)));
       if (this.#timers.has(file)) sleep();
       // The pod has gone meanwhile, and its folder must not come back.
       else await rm(path.dirname(file), { recursive: true, force: true });
@@ -98,7 +101,12 @@ export class WorkloadTokens {
     return written ? pauseMs : Math.min(retryAfterMs, pauseMs);
   }
 
-  async #write(claims: WorkloadIdentityClaims, file: string, isWanted = () => true): Promise<boolean> {
+  async #write(
+    claims: WorkloadIdentityClaims,
+    file: string,
+    write: WriteToken | undefined,
+    isWanted = () => true,
+  ): Promise<boolean> {
     const { now = Date.now, onTrouble } = this.#options;
     try {
       this.#opened ??= this.#open();
@@ -110,7 +118,7 @@ export class WorkloadTokens {
         lifetimeMs: tokenLifetimeMs,
         nowMs: now(),
       });
-      await writeSecretFile(file, `${token}\n`);
+      await (write ?? writeSecretFile)(file, `${token}\n`);
       this.#hasTold = false;
       return true;
     } catch (error) {

@@ -16,6 +16,8 @@ export type RestartPolicy = "always" | "never";
 export type Launch =
   | {
       readonly enter?: readonly string[];
+      /** It is spawned within the call. */
+      readonly within?: <T>(make: () => T) => T;
       readonly argv: readonly string[];
       readonly env: Readonly<Record<string, string>>;
     }
@@ -100,7 +102,7 @@ export class SupervisedProcess {
     if (this.#state !== "idle" && this.#state !== "waiting") return;
     const launch = this.spec.launch();
     if ("missing" in launch) this.#hold(launch.missing);
-    else this.#run([...(launch.enter ?? []), ...launch.argv], launch.env);
+    else this.#run([...(launch.enter ?? []), ...launch.argv], launch);
   }
 
   /** Starts it if it is held and what it needs is there now. */
@@ -117,20 +119,24 @@ export class SupervisedProcess {
     if (isNews) this.#listener.onHeld?.();
   }
 
-  #run(argv: readonly string[], env: Readonly<Record<string, string>>): void {
+  #run(
+    argv: readonly string[],
+    { env, within = (make) => make() }: Pick<Exclude<Launch, { missing: string }>, "env" | "within">,
+  ): void {
     const descriptors = this.spec.listenDescriptors ?? [];
     const listenText = descriptors.map(([port], index) => `${port}=${firstInheritedDescriptor + index}`).join(",");
     this.#state = "running";
     this.#missing = undefined;
     this.#startedAtMs = performance.now();
     try {
-      this.#guarded = spawnGuarded({
+      const command = {
         argv,
         cwd: this.spec.cwd,
         env: listenText === "" ? env : { ...env, TULLE_LISTEN_FDS: listenText },
         logDescriptor: this.#log.descriptor,
         inherit: descriptors.map(([, descriptor]) => descriptor),
-      });
+      };
+      this.#guarded = within(() => spawnGuarded(command));
     } catch (error) {
       // What the kernel does not take, a variable of a megabyte for example. The words of the error may hold values.
       const { code = "unknown" } = error as NodeJS.ErrnoException;

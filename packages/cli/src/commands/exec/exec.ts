@@ -42,7 +42,12 @@ export function register(command: Command, context: CommandContext): void {
     // Of the terminal that it runs at, not of that where `tulle up` was typed.
     const term = context.env["TERM"];
     const env = term === undefined ? entry.env : { ...entry.env, TERM: term };
-    const exitCode = await runToItsEnd({ argv: [...entry.enter, ...argv], cwd: entry.cwd, env });
+    const exitCode = await runToItsEnd({
+      argv: [...entry.enter, ...argv],
+      cwd: entry.cwd,
+      env,
+      isWaitedFor: entry.enterNetwork.length > 0,
+    });
     if (exitCode !== 0) throw new CommandFailure("", { exitCode });
   });
 }

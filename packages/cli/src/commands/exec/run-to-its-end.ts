@@ -3,12 +3,15 @@
 import { spawn } from "node:child_process";
 import { closeSync, openSync } from "node:fs";
 import os from "node:os";
+import { listProcesses } from "@tulle/capture";
 import { CommandFailure } from "../../command/command-failure.ts";
 
 export interface Run {
   readonly argv: readonly string[];
   readonly cwd: string;
   readonly env: Readonly<Record<string, string>>;
+  /** The first words start the program in a PID namespace and wait for it: it is their child. */
+  readonly isWaitedFor?: boolean;
 }
 
 /** What shells give for a program that is not there, and for one that cannot be run. */
@@ -19,12 +22,17 @@ const ofTerminal: readonly NodeJS.Signals[] = ["SIGINT", "SIGQUIT"];
 const passedOn: readonly NodeJS.Signals[] = [...ofTerminal, "SIGTERM", "SIGHUP", "SIGUSR2"];
 
 /** Its exit status; 128 and the signal's number where a signal ended it. @throws {CommandFailure} */
-export async function runToItsEnd({ argv: [program = "", ...args], cwd, env }: Run): Promise<number> {
+export async function runToItsEnd(run: Run): Promise<number> {
+  const { cwd, env, isWaitedFor = false } = run;
+  const [program = "", ...args] = run.argv;
   const isAtTerminal = hasTerminal();
   const { promise, resolve, reject } = Promise.withResolvers<number>();
   const child = spawn(program, args, { cwd, env, stdio: "inherit" });
   const pass = (signal: NodeJS.Signals): void => {
-    if (!isAtTerminal || !ofTerminal.includes(signal)) child.kill(signal);
+    if (isAtTerminal && ofTerminal.includes(signal)) return;
+    const [own] = isWaitedFor ? childrenOf(child.pid) : [];
+    if (own === undefined) child.kill(signal);
+    else process.kill(own, signal);
   };
   for (const signal of passedOn) process.on(signal, pass);
   child.once("error", ({ code, message }: NodeJS.ErrnoException) => {
@@ -38,6 +46,11 @@ export async function runToItsEnd({ argv: [program = "", ...args], cwd, env }: R
   } finally {
     for (const signal of passedOn) process.off(signal, pass);
   }
+}
+
+/** None before it has started, and after it has ended. */
+function childrenOf(pid: number | undefined): readonly number[] {
+  return listProcesses().flatMap((each) => (each.parent === pid ? [each.pid] : []));
 }
 
 function hasTerminal(): boolean {

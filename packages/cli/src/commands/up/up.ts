@@ -1,5 +1,5 @@
 // `tulle up`: runs a folder of manifests on this machine until Ctrl-C.
-import { statSync } from "node:fs";
+import { realpathSync, statSync } from "node:fs";
 import path from "node:path";
 import { InvalidArgumentError, Option, type Command } from "commander";
 import {
@@ -87,13 +87,15 @@ function collectMappings(text: string, before: readonly PortMapping[] = []): rea
   return [...before, ...mappings];
 }
 
-async function up(dir: string, options: UpCommandOptions, context: CommandContext): Promise<void> {
-  if (statSync(dir, { throwIfNoEntry: false })?.isDirectory() !== true) {
-    throw new CommandFailure(`there is no folder ${dir}`, {
+async function up(folder: string, options: UpCommandOptions, context: CommandContext): Promise<void> {
+  if (statSync(folder, { throwIfNoEntry: false })?.isDirectory() !== true) {
+    throw new CommandFailure(`there is no folder ${folder}`, {
       hint: "Name a folder with manifests, such as samples/shop.",
       exitCode: exitCodes.usage,
     });
   }
+  // Pods see the way to their own folders, and not all that a link could lead through.
+  const dir = options.mode === "namespaces" ? realpathSync(folder) : folder;
   const network = options.mode === "namespaces" ? await ownNetwork(options, context) : undefined;
   const progress = new UpProgress(context, dir);
   const supervisor = await start(dir, options, context, progress, network);
