@@ -35,14 +35,19 @@ export async function writeClusterFiles(folder: string): Promise<ClusterFiles> {
     authority: await write("authority.crt", authority.certificate),
     apiCertificate: await write("api.crt", api.certificate),
     apiKey: await write("api.key", api.key),
-    accountKey: await write("accounts.key", privateKey.export({ type: "pkcs8", format: "pem" }) as string),
+    accountKey: await write("accounts.key", privateKey.export({ type: "pkcs8", format: "pem" })),
     adminCertificate: await write("admin.crt", admin.certificate),
     adminKey: await write("admin.key", admin.key),
     kubeconfig: await write("kubeconfig", kubeconfigOf(authority, admin)),
   };
 }
 
-const serviceNames = ["kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"];
+const serviceNames = [
+  "kubernetes",
+  "kubernetes.default",
+  "kubernetes.default.svc",
+  "kubernetes.default.svc.cluster.local",
+];
 const apiNames = [
   ...[...serviceNames, "localhost"].map((name) => `DNS:${name}`),
   ...[apiServiceAddress, "127.0.0.1", ...nodes[0].addresses].map((address) => `IP:${address}`),

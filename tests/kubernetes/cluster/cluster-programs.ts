@@ -44,7 +44,11 @@ export async function clusterPrograms(): Promise<ClusterPrograms> {
     debianFolder(["busybox-static"]),
   ]);
   return {
-    folders: [built, ...["usr/bin", "usr/sbin"].map((folder) => path.join(containers.root, folder)), path.join(busybox.root, "bin")],
+    folders: [
+      built,
+      ...["usr/bin", "usr/sbin"].map((folder) => path.join(containers.root, folder)),
+      path.join(busybox.root, "bin"),
+    ],
     libraryPath: containers.libraryPath,
     networkPlugins: path.join(containers.root, "usr/lib/cni"),
   };

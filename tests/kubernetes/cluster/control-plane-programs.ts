@@ -106,7 +106,11 @@ async function startNameServer(runner: ProgramRunner, files: ClusterFiles, folde
   runner.start("coredns", ["coredns", "-conf", corefile], first.name);
 }
 
-const dnsPorts = (["UDP", "TCP"] as const).map((protocol) => ({ name: `dns-${protocol.toLowerCase()}`, protocol, port: 53 }));
+const dnsPorts = (["UDP", "TCP"] as const).map((protocol) => ({
+  name: `dns-${protocol.toLowerCase()}`,
+  protocol,
+  port: 53,
+}));
 
 const nameServerObjects = [
   {

@@ -63,4 +63,3 @@ async function mustRun(command: string, args: readonly string[]): Promise<void> 
   const result = await runCommand(command, args);
   if (result.code !== 0) throw new Error(`${command} ${args.join(" ")}: ${lastLines(result)}`);
 }
-

@@ -7,7 +7,8 @@ import { ToolUnavailable } from "../../tools/tool-unavailable.ts";
  * starts it. `/run` is empty there. @throws {ToolUnavailable} for who is not root
  */
 export function inOwnNamespaces(command: readonly string[]): readonly string[] {
-  if (process.getuid?.() !== 0) throw new ToolUnavailable("a cluster", "it takes root to make its nodes; run this as root");
+  if (process.getuid?.() !== 0)
+    throw new ToolUnavailable("a cluster", "it takes root to make its nodes; run this as root");
   const unshare = ["unshare", "--net", "--pid", "--mount", "--fork", "--kill-child", "--mount-proc"];
   // Mounts of pods are seen by all within, and by nobody outside. A shell collects the processes that others leave.
   const script = 'mount --make-rshared / && mount -t tmpfs -o mode=755 run /run && mkdir /run/netns && "$@" & wait $!';

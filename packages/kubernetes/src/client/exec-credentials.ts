@@ -74,7 +74,8 @@ export class ExecCredentials implements CredentialSource {
       throw new Error(`${command} printed a ${got}; the kubeconfig asks for an ExecCredential of ${apiVersion}`);
     }
     const { token, clientCertificateData, clientKeyData, expirationTimestamp } = answer.status ?? {};
-    const text = (value: unknown): string | undefined => (typeof value === "string" && value !== "" ? value : undefined);
+    const text = (value: unknown): string | undefined =>
+      typeof value === "string" && value !== "" ? value : undefined;
     const [bearer, certificatePem, keyPem] = [text(token), text(clientCertificateData), text(clientKeyData)];
     if (bearer === undefined && (certificatePem === undefined || keyPem === undefined)) {
       throw new Error(`${command} printed neither a token nor a certificate with its key`);
@@ -103,7 +104,7 @@ export class ExecCredentials implements CredentialSource {
       timeout: timeoutMs,
     });
     let printed = "";
-    child.stdout!.setEncoding("utf8").on("data", (chunk: string) => {
+    child.stdout.setEncoding("utf8").on("data", (chunk: string) => {
       printed += chunk;
       if (printed.length > mostBytes) child.kill();
     });

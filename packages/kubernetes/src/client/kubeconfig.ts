@@ -122,7 +122,8 @@ function collect(into: Map<string, Entry>, document: Fields, list: string, field
   if (!Array.isArray(entries)) throw new KubeconfigError(`${file}: ${list} is no list`);
   for (const entry of entries as readonly unknown[]) {
     const name = isFields(entry) ? entry["name"] : undefined;
-    if (!isFields(entry) || typeof name !== "string") throw new KubeconfigError(`${file}: an entry of ${list} has no name`);
+    if (!isFields(entry) || typeof name !== "string")
+      throw new KubeconfigError(`${file}: an entry of ${list} has no name`);
     const fields = entry[field] ?? {};
     if (!isFields(fields)) throw new KubeconfigError(`${file}: ${field} of "${name}" is no mapping`);
     if (!into.has(name)) into.set(name, { file, fields });
@@ -180,7 +181,9 @@ async function execPlugin(user: Entry, exec: Fields, cluster: Entry) {
   const { apiVersion, command, args = [], env = [], installHint, interactiveMode, provideClusterInfo } = exec;
   const isKnown = execVersions.some((version) => version === apiVersion);
   if (typeof apiVersion !== "string" || !isKnown) {
-    throw new KubeconfigError(`${user.file}: exec of ${String(apiVersion)}; ${execVersions.join(" and ")} are understood`);
+    throw new KubeconfigError(
+      `${user.file}: exec of ${String(apiVersion)}; ${execVersions.join(" and ")} are understood`,
+    );
   }
   if (typeof command !== "string" || command === "") throw new KubeconfigError(`${user.file}: exec names no command`);
   const variables = (Array.isArray(env) ? (env as readonly unknown[]) : []).filter(isFields);

@@ -88,7 +88,7 @@ export class KubernetesClient {
     const { origin, pathname } = new URL(this.access.server);
     const parameters = new URLSearchParams();
     for (const [name, value] of Object.entries(query)) if (value !== undefined) parameters.set(name, String(value));
-    const search = parameters.size === 0 ? "" : `?${parameters}`;
+    const search = parameters.size === 0 ? "" : `?${parameters.toString()}`;
     try {
       return await this.#agentFor(credentials).request({
         origin,
@@ -138,7 +138,8 @@ export class KubernetesClient {
 
   /** Connections carry the certificate that they were made with: another one has connections of its own. */
   #agentFor({ certificatePem, keyPem }: Credentials): Dispatcher {
-    if (this.#dispatcher !== undefined && this.#dispatcher.certificatePem === certificatePem) return this.#dispatcher.agent;
+    if (this.#dispatcher !== undefined && this.#dispatcher.certificatePem === certificatePem)
+      return this.#dispatcher.agent;
     void this.#dispatcher?.agent.close();
     const { authorityPem, serverName, anyCertificate, proxyUrl } = this.access;
     const tls = {

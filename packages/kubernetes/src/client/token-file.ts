@@ -27,7 +27,8 @@ export class TokenFile implements CredentialSource {
       this.#readAtMs = nowMs;
     } catch (error) {
       // The one of before may hold for a while, as for the moment in which the file is replaced.
-      if (this.#token === undefined) throw new Error(`no token in ${this.#file}: ${(error as Error).message}`);
+      if (this.#token === undefined)
+        throw new Error(`no token in ${this.#file}: ${(error as Error).message}`, { cause: error });
     }
     return { token: this.#token };
   }

@@ -1,0 +1,7 @@
+// The public face of the kubernetes package: how a cluster's API is reached, and a store that follows it.
+export * from "./client/cluster-access.ts";
+export * from "./client/in-cluster.ts";
+export * from "./client/kubeconfig.ts";
+export * from "./client/kubernetes-client.ts";
+export * from "./client/kubernetes-error.ts";
+export * from "./follow/object-follower.ts";
