@@ -7,6 +7,9 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { pathToFileURL } from "node:url";
 import { parseArgs } from "node:util";
+import { sweep } from "../tests/kubernetes/cluster/cluster-group.ts";
+import { clusterPrograms, kubernetesVersion } from "../tests/kubernetes/cluster/cluster-programs.ts";
+import { inOwnNamespaces } from "../tests/kubernetes/cluster/own-namespaces.ts";
 import { debianTool, installDebianTools, type DebianToolName } from "../tests/tools/debian-tool.ts";
 import { envoyPath } from "../tests/tools/envoy-path.ts";
 import { oauthClientPackages, pythonEnvironment } from "../tests/tools/python-environment.ts";
@@ -39,13 +42,14 @@ const borrowedByInterop: readonly DebianToolName[] = ["chromium", "openssl"];
 const testTimeoutMs = 900_000;
 const longTestTimeoutMs = 1_800_000;
 
-/** By the file's name: `name.test.ts`, `name.long.test.ts`, `name.interop.test.ts`, `name.soak.test.ts`. */
-type TestKind = "short" | "long" | "interop" | "soak";
+/** By the file's name: `name.test.ts`, `name.long.test.ts`, and likewise `interop`, `soak` and `kubernetes`. */
+type TestKind = "short" | "long" | "interop" | "soak" | "kubernetes";
 
 const timeoutsMs: Readonly<Record<TestKind, number>> = {
   short: testTimeoutMs,
   long: longTestTimeoutMs,
   interop: testTimeoutMs,
+  kubernetes: testTimeoutMs,
   // What it does besides, such as starts and waits for calm, takes no longer than a long test.
   soak: soakMinutes() * 2 * 60_000 + longTestTimeoutMs,
 };
@@ -63,13 +67,17 @@ const usage = `Usage: npm test -- [names]           checks the code's form, then
        npm run test:interop -- [names]  runs other people's clients against our servers; needs
                                   Java with Maven, Go, Python, apt-get (for Apache) and Chromium
        npm run test:soak -- [names]  runs the tests that look for leaks for half an hour, or SOAK_MINUTES
+       npm run test:kubernetes -- [names]  runs the tests that need a cluster beside one of two
+                                  nodes that it makes; needs root, Go and apt-get;
+                                  --keep leaves the cluster up until Ctrl-C
        npm test -- --help            prints this
 
 A name is a file or a folder, such as packages/xds, or a part of the path of test files, such as oauth2.
 `;
 
 const { values: options, positionals } = commandLine();
-const kindToRun: TestKind = options.long ? "long" : options.interop ? "interop" : options.soak ? "soak" : "short";
+const kindToRun: TestKind =
+  (["long", "interop", "soak", "kubernetes"] as const).find((kind) => options[kind]) ?? "short";
 const selection = await selectTests(await testFiles(kindToRun), {
   root,
   names: positionals,
@@ -97,6 +105,8 @@ function commandLine() {
         long: { type: "boolean", default: false },
         interop: { type: "boolean", default: false },
         soak: { type: "boolean", default: false },
+        kubernetes: { type: "boolean", default: false },
+        keep: { type: "boolean", default: false },
         affected: { type: "boolean", default: false },
         help: { type: "boolean", short: "h", default: false },
       },
@@ -132,6 +142,7 @@ function toolsStep(): Step {
 
 /** A missing tool fails the tests that ask for it, by name, not this step: the rest is worth running all the same. */
 async function setUpTools(): Promise<boolean> {
+  if (kindToRun === "kubernetes") return setUpCluster();
   const borrowed = kindToRun === "interop" ? borrowedByInterop : borrowedPrograms;
   const debian = installDebianTools(borrowed);
   const wanted: readonly (readonly [string, Promise<string>])[] = [
@@ -146,19 +157,30 @@ async function setUpTools(): Promise<boolean> {
   return true;
 }
 
+/** Nothing can be run without one. */
+async function setUpCluster(): Promise<boolean> {
+  const programs = await clusterPrograms().catch((error: Error) => error);
+  if (programs instanceof Error) process.stdout.write(`!! ${programs.message}\n`);
+  else process.stdout.write(`Kubernetes ${kubernetesVersion}: ${programs.folders[0]}\n`);
+  await sweep();
+  return !(programs instanceof Error);
+}
+
 async function runTests(kind: TestKind): Promise<boolean> {
+  if (kind === "kubernetes" && process.exitCode !== undefined) return false;
   // Each file or batch of files is a process, and starts many: they read stripped types and compiled code from one
   // place.
   process.env["NODE_COMPILE_CACHE"] ??= path.join(root, "node_modules", ".cache", "compile");
   const folder = await mkdtemp(path.join(tmpdir(), "tulle-test-"));
   const report = path.join(folder, "outcomes.jsonl");
   try {
-    const passed = await execute(process.execPath, [
+    const passed = await executeFor(kind, [
+      process.execPath,
       `--import=${pathToFileURL(path.join(root, "tools", "quick-imports.ts")).href}`,
       "--test",
       // Of two cores: files wait for a third of their time, and Node's own default there is one file at a time. A long
       // test loads both by itself: beside another one it would find requests that wait longer than a proxy drains.
-      `--test-concurrency=${kind === "long" || kind === "soak" ? 1 : 3}`,
+      `--test-concurrency=${kind === "long" || kind === "soak" || kind === "kubernetes" ? 1 : 3}`,
       `--test-timeout=${timeoutsMs[kind]}`,
       "--test-reporter=spec",
       "--test-reporter-destination=stdout",
@@ -168,12 +190,30 @@ async function runTests(kind: TestKind): Promise<boolean> {
     ]);
     const { ok, messages } = verdict(readOutcomes(await readFile(report, "utf8")), {
       passed,
-      needsTools: onCi || kind === "interop",
+      needsTools: onCi || kind === "interop" || kind === "kubernetes",
     });
     for (const message of messages) process.stdout.write(`${message}\n`);
     return ok;
   } finally {
     await rm(folder, { recursive: true, force: true });
+  }
+}
+
+/** Beside a cluster where the tests need one; nothing of it is left afterwards. */
+async function executeFor(kind: TestKind, command: readonly string[]): Promise<boolean> {
+  if (kind !== "kubernetes") return execute(command[0]!, command.slice(1));
+  const run = path.join(root, "tests", "kubernetes", "cluster", "run.ts");
+  const [program, ...args] = inOwnNamespaces([
+    process.execPath,
+    run,
+    ...(options.keep ? ["--keep"] : []),
+    "--",
+    ...command,
+  ]);
+  try {
+    return await execute(program!, args);
+  } finally {
+    await sweep();
   }
 }
 
@@ -198,7 +238,7 @@ async function testFiles(kind: TestKind): Promise<readonly string[]> {
     cwd: root,
     exclude: ["**/node_modules/**", "**/.tulle/**"],
   })) {
-    const kindOfFile = /\.(long|interop|soak)\.test\.ts$/.exec(file)?.[1] ?? "short";
+    const kindOfFile = /\.(long|interop|soak|kubernetes)\.test\.ts$/.exec(file)?.[1] ?? "short";
     if (kindOfFile !== kind) continue;
     found.push(file);
   }

@@ -5,3 +5,4 @@ export * from "./client/kubeconfig.ts";
 export * from "./client/kubernetes-client.ts";
 export * from "./client/kubernetes-error.ts";
 export * from "./follow/object-follower.ts";
+export * from "./store/kubernetes-store.ts";

@@ -1,0 +1,60 @@
+// Which collections of an API server are followed, and what of each: one row for every kind that the mesh reads.
+import { type Kind, kindDefinitions, kinds, rootNamespaces } from "@tulle/config";
+
+export interface Collection {
+  readonly kind: Kind;
+  /** With the group before a slash, but for the core. */
+  readonly apiVersion: string;
+  /** Of the whole cluster, or of one namespace. */
+  readonly path: string;
+  readonly query?: Readonly<Record<string, string>>;
+  /** Where two groups hold one name, the one whose rank is lower is meant. */
+  readonly rank: number;
+}
+
+export interface CollectionChoice {
+  /** Istio's groups are followed beside Tulle's. */
+  readonly withIstioGroups: boolean;
+}
+
+const tulleGroup = /(?:^|\.)tulle\.io\//;
+const istioGroup = /(?:^|\.)istio\.io\//;
+
+export function collectionsOf({ withIstioGroups }: CollectionChoice): readonly Collection[] {
+  return kinds.flatMap((kind): readonly Collection[] => {
+    // Only those that gateways name are read, one by one.
+    if (kind === "Secret") return [];
+    if (kind === "ConfigMap") return meshConfigMaps;
+    const { apiVersions } = kindDefinitions[kind];
+    const tulle = apiVersions.find((version) => tulleGroup.test(version));
+    const istio = apiVersions.find((version) => istioGroup.test(version));
+    if (tulle === undefined && istio === undefined) return [collection(kind, apiVersions[0]!, 0)];
+    return [
+      ...(tulle === undefined ? [] : [collection(kind, tulle, 0)]),
+      ...(istio === undefined || !withIstioGroups ? [] : [collection(kind, istio, 1)]),
+    ];
+  });
+}
+
+function collection(kind: Kind, apiVersion: string, rank: number): Collection {
+  return { kind, apiVersion, path: `${groupPath(apiVersion)}/${kindDefinitions[kind].plural}`, rank };
+}
+
+/** The other ConfigMaps of a cluster are nobody's business here. */
+const meshConfigMaps: readonly Collection[] = rootNamespaces.map((namespace) => ({
+  kind: "ConfigMap",
+  apiVersion: "v1",
+  path: `/api/v1/namespaces/${namespace}/configmaps`,
+  rank: 0,
+}));
+
+/** Path of an object that is in the cluster, or shall be. */
+export function objectPath(apiVersion: string, kind: Kind, namespace: string, name: string): string {
+  const { plural, scope } = kindDefinitions[kind];
+  const within = scope === "Namespaced" ? `/namespaces/${encodeURIComponent(namespace)}` : "";
+  return `${groupPath(apiVersion)}${within}/${plural}/${encodeURIComponent(name)}`;
+}
+
+function groupPath(apiVersion: string): string {
+  return apiVersion.includes("/") ? `/apis/${apiVersion}` : `/api/${apiVersion}`;
+}

@@ -1,0 +1,27 @@
+// kubectl, for tests beside a cluster: they find it by KUBECONFIG.
+import { spawn } from "node:child_process";
+import { text } from "node:stream/consumers";
+import { runCommand, lastLines } from "../../tools/run-command.ts";
+
+/** Resolves to its standard output; fails with what it said. */
+export async function kubectl(args: readonly string[], timeoutMs = 120_000): Promise<string> {
+  const result = await runCommand("kubectl", args, { timeoutMs });
+  if (result.code !== 0) throw new Error(`kubectl ${args.join(" ")}: ${lastLines(result)}`);
+  return result.stdout;
+}
+
+/** By server-side apply, in their order. */
+export async function applyObjects(items: readonly object[]): Promise<void> {
+  const args = ["apply", "--server-side", "--force-conflicts", "-f", "-"];
+  const child = spawn("kubectl", args, { stdio: ["pipe", "ignore", "pipe"] });
+  child.stdin.end(JSON.stringify({ apiVersion: "v1", kind: "List", items }));
+  const said = text(child.stderr);
+  const { promise, resolve, reject } = Promise.withResolvers<number | null>();
+  child.once("error", reject).once("close", resolve);
+  if ((await promise) !== 0) throw new Error(`kubectl ${args.join(" ")}: ${await said}`);
+}
+
+/** All that is in it goes with it, later. */
+export async function deleteNamespace(name: string): Promise<void> {
+  await kubectl(["delete", "namespace", name, "--ignore-not-found", "--wait=false"]);
+}
