@@ -1,0 +1,129 @@
+// `npm run images`: one archive of all of Tulle's container images, and of the shop's. No registry and no container
+// engine is needed: `ctr images import`, `docker load` and `podman load` take it.
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { parseArgs } from "node:util";
+import { envoyPath } from "../../tests/tools/envoy-path.ts";
+import { copyPackage, makeInstallation } from "../installation.ts";
+import { type Image, type Layer, writeImageArchive } from "./image-archive.ts";
+import { makeSystemLayer } from "./system-layer.ts";
+
+const root = path.resolve(import.meta.dirname, "../..");
+
+/** For the programs of a pod that are not its proxy: the proxy's own user is exempt from capture. */
+const ordinaryUser = "10001:10001";
+const proxyUser = "1337:1337";
+
+const node = "/usr/local/bin/node";
+const tulle = [node, "/opt/tulle/dist/packages/cli/bin/installed.mjs"] as const;
+const authorizationServer = [node, "/opt/tulle/dist/packages/authorization-server/src/main.js"] as const;
+
+/** The shop's programs, each an image of its own name. */
+const shopPrograms = ["catalog", "client", "orders", "productpage", "webapp"] as const;
+
+/** What the shop's programs need besides Node. */
+const shopPackages = ["openid-client", "jose", "oauth4webapi", "@grpc/grpc-js", "@grpc/proto-loader"] as const;
+
+interface Manifest {
+  readonly version: string;
+  readonly dependencies?: Readonly<Record<string, string>>;
+}
+
+const { values } = parseArgs({
+  options: {
+    output: { type: "string", short: "o", default: "dist/tulle-images.tar" },
+    tag: { type: "string", default: versionOf("packages/cli/package.json") },
+  },
+});
+const parent = mkdtempSync(path.join(tmpdir(), "tulle-layers-"));
+try {
+  const output = path.resolve(root, values.output);
+  await writeImageArchive(output, await images(values.tag));
+  process.stdout.write(`${output}\n`);
+} finally {
+  rmSync(parent, { recursive: true, force: true });
+}
+
+async function images(tag: string): Promise<readonly Image[]> {
+  const system = newLayer("system");
+  await makeSystemLayer(system.folder);
+  const runtime = newLayer("node");
+  copyFile(process.execPath, runtime, node);
+  const installation = newLayer("tulle");
+  makeInstallation(path.join(installation.folder, "opt/tulle"), { withoutNode: true });
+  const envoy = newLayer("envoy");
+  copyFile(await envoyPath(), envoy, "/usr/local/bin/envoy");
+  const shop = newLayer("shop");
+  makeShop(path.join(shop.folder, "shop"));
+  const base = [system, runtime, installation];
+  const common = { environment: { NODE_ENV: "production" }, workingDirectory: "/" };
+  return [
+    {
+      reference: `tulle/tulled:${tag}`,
+      layers: base,
+      entrypoint: [...tulle, "control-plane"],
+      user: ordinaryUser,
+      ...common,
+    },
+    { reference: `tulle/proxy:${tag}`, layers: base, entrypoint: [...tulle, "agent"], user: proxyUser, ...common },
+    {
+      reference: `tulle/proxy-envoy:${tag}`,
+      layers: [...base, envoy],
+      entrypoint: [...tulle, "agent"],
+      user: proxyUser,
+      ...common,
+      environment: { ...common.environment, TULLE_PROXY: "envoy", TULLE_ENVOY: "/usr/local/bin/envoy" },
+    },
+    {
+      reference: `tulle/authorization-server:${tag}`,
+      layers: base,
+      entrypoint: authorizationServer,
+      user: ordinaryUser,
+      ...common,
+    },
+    ...shopPrograms.map((name) => ({
+      reference: `tulle/shop-${name}:${tag}`,
+      layers: [system, runtime, shop],
+      entrypoint: [node, `/shop/${name}/main.ts`],
+      user: ordinaryUser,
+      ...common,
+      workingDirectory: "/shop",
+    })),
+  ];
+}
+
+function makeShop(folder: string): void {
+  const isProgram = (file: string): boolean => !/\.test\.ts$|\.yaml$|\.md$/.test(file);
+  cpSync(path.join(root, "samples/shop"), folder, { recursive: true, filter: isProgram });
+  for (const name of withTheirOwn(shopPackages)) copyPackage(`node_modules/${name}`, folder);
+}
+
+/** The packages, and those that they depend on; what lies within one of them comes with it. */
+function withTheirOwn(names: readonly string[]): readonly string[] {
+  const all = new Set<string>();
+  const add = (name: string): void => {
+    const manifest = path.join(root, "node_modules", name, "package.json");
+    if (all.has(name) || !existsSync(manifest)) return;
+    all.add(name);
+    const { dependencies = {} } = JSON.parse(readFileSync(manifest, "utf8")) as Manifest;
+    for (const each of Object.keys(dependencies)) add(each);
+  };
+  for (const name of names) add(name);
+  return [...all];
+}
+
+function newLayer(name: string): Layer {
+  const folder = path.join(parent, name);
+  mkdirSync(folder);
+  return { name, folder };
+}
+
+function copyFile(from: string, { folder }: Layer, to: string): void {
+  mkdirSync(path.join(folder, path.dirname(to)), { recursive: true });
+  cpSync(from, path.join(folder, to), { dereference: true });
+}
+
+function versionOf(manifest: string): string {
+  return (JSON.parse(readFileSync(path.join(root, manifest), "utf8")) as Manifest).version;
+}
