@@ -203,7 +203,7 @@ async function runTests(kind: TestKind): Promise<boolean> {
 async function executeFor(kind: TestKind, command: readonly string[]): Promise<boolean> {
   if (kind !== "kubernetes") return execute(command[0]!, command.slice(1));
   const run = path.join(root, "tests", "kubernetes", "cluster", "run.ts");
-  const [program, ...args] = inOwnNamespaces([
+  const [first, ...args] = inOwnNamespaces([
     process.execPath,
     run,
     ...(options.keep ? ["--keep"] : []),
@@ -211,7 +211,7 @@ async function executeFor(kind: TestKind, command: readonly string[]): Promise<b
     ...command,
   ]);
   try {
-    return await execute(program!, args);
+    return await execute(first!, args);
   } finally {
     await sweep();
   }
