@@ -7,9 +7,9 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { pathToFileURL } from "node:url";
 import { parseArgs } from "node:util";
-import { sweep } from "../tests/kubernetes/cluster/cluster-group.ts";
-import { clusterPrograms, kubernetesVersion } from "../tests/kubernetes/cluster/cluster-programs.ts";
-import { inOwnNamespaces } from "../tests/kubernetes/cluster/own-namespaces.ts";
+import { sweep } from "../tests/tools/cluster/cluster-group.ts";
+import { clusterPrograms, kubernetesVersion } from "../tests/tools/cluster/cluster-programs.ts";
+import { inOwnNamespaces } from "../tests/tools/cluster/own-namespaces.ts";
 import { debianTool, installDebianTools, type DebianToolName } from "../tests/tools/debian-tool.ts";
 import { envoyPath } from "../tests/tools/envoy-path.ts";
 import { oauthClientPackages, pythonEnvironment } from "../tests/tools/python-environment.ts";
@@ -37,6 +37,9 @@ const borrowedPrograms: readonly DebianToolName[] = [
 
 /** Interop tests bring the rest themselves. */
 const borrowedByInterop: readonly DebianToolName[] = ["chromium", "openssl"];
+
+/** Of this clone, made anew for each run. */
+const clusterImages = path.join(root, ".cache", "tulle-images.tar");
 
 /** A file or a single test that takes longer than this hangs, on however busy a machine. */
 const testTimeoutMs = 900_000;
@@ -163,7 +166,8 @@ async function setUpCluster(): Promise<boolean> {
   if (programs instanceof Error) process.stdout.write(`!! ${programs.message}\n`);
   else process.stdout.write(`Kubernetes ${kubernetesVersion}: ${programs.folders[0]}\n`);
   await sweep();
-  return !(programs instanceof Error);
+  if (programs instanceof Error) return false;
+  return execute(process.execPath, [path.join(root, "tools", "images", "images.ts"), "--output", clusterImages]);
 }
 
 async function runTests(kind: TestKind): Promise<boolean> {
@@ -202,11 +206,14 @@ async function runTests(kind: TestKind): Promise<boolean> {
 /** Beside a cluster where the tests need one; nothing of it is left afterwards. */
 async function executeFor(kind: TestKind, command: readonly string[]): Promise<boolean> {
   if (kind !== "kubernetes") return execute(command[0]!, command.slice(1));
-  const run = path.join(root, "tests", "kubernetes", "cluster", "run.ts");
+  const run = path.join(root, "tests", "tools", "cluster", "run.ts");
+  const keep = options.keep ? ["--keep"] : [];
   const [first, ...args] = inOwnNamespaces([
     process.execPath,
     run,
-    ...(options.keep ? ["--keep"] : []),
+    ...keep,
+    "--image",
+    clusterImages,
     "--",
     ...command,
   ]);

@@ -5,7 +5,7 @@ import { inTime, waitFor } from "../tools/processes.ts";
 import { KubernetesClient, KubernetesStore, kubeconfigAccess } from "@tulle/kubernetes";
 import { Logging } from "@tulle/telemetry";
 import { systemClock } from "@tulle/timing";
-import { applyObjects, deleteNamespace, kubectl } from "./cluster/kubectl.ts";
+import { applyObjects, deleteNamespace, kubectl } from "../tools/cluster/kubectl.ts";
 
 async function openStore(t: TestContext): Promise<KubernetesStore> {
   const access = await kubeconfigAccess({ environment: process.env, clock: systemClock });

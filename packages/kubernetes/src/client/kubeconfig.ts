@@ -1,5 +1,5 @@
 // The kubeconfig of kubectl: one file or several, of which the first that says a thing wins, and one context in it that
-// names a cluster, a user and a namespace (kubernetes.io/docs/concepts/configuration/organize-cluster-access-kubeconfig).
+// names a cluster, a user and a namespace (Kubernetes' documentation: "Organizing Cluster Access Using kubeconfig").
 import { readFile } from "node:fs/promises";
 import { homedir } from "node:os";
 import path from "node:path";

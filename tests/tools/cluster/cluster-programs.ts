@@ -3,13 +3,13 @@
 import { mkdir, rename, rm, symlink } from "node:fs/promises";
 import { homedir } from "node:os";
 import path from "node:path";
-import { digestOf, exists } from "../../tools/cache.ts";
-import { debianFolder } from "../../tools/debian-folder.ts";
-import { debianTool } from "../../tools/debian-tool.ts";
-import { lastLines, runCommand } from "../../tools/run-command.ts";
-import { ToolUnavailable } from "../../tools/tool-unavailable.ts";
+import { digestOf, exists } from "../cache.ts";
+import { debianFolder } from "../debian-folder.ts";
+import { debianTool } from "../debian-tool.ts";
+import { lastLines, runCommand } from "../run-command.ts";
+import { ToolUnavailable } from "../tool-unavailable.ts";
 
-const sources = path.resolve(import.meta.dirname, "../programs");
+const sources = path.resolve(import.meta.dirname, "programs");
 
 /** Kubernetes' version, as the programs tell it; the module's is in go.mod. */
 export const kubernetesVersion = "v1.34.4";

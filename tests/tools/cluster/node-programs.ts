@@ -2,7 +2,7 @@
 // their own, or the two kubelets would remove each other's pods.
 import { mkdir, writeFile } from "node:fs/promises";
 import path from "node:path";
-import { lastLines, runCommand } from "../../tools/run-command.ts";
+import { lastLines, runCommand } from "../run-command.ts";
 import { dnsServiceAddress, podRanges, type NodePlace } from "./addresses.ts";
 import { makeGroup } from "./cluster-group.ts";
 import type { ClusterFiles } from "./cluster-certificates.ts";
@@ -86,7 +86,7 @@ function podNetwork(node: NodePlace, folder: string): object {
   };
 }
 
-/** `restrict_oom_score_adj`: a machine that may not lower it, as many that are containers themselves, still runs pods. */
+/** `restrict_oom_score_adj`: machines that may not lower it, as many that are containers themselves, still run pods. */
 function containerdSettings(node: NodePlace, folder: string, socket: string, programs: ClusterPrograms): string {
   return `version = 2
 root = "${folder}/root"

@@ -2,7 +2,7 @@
 import { generateKeyPairSync } from "node:crypto";
 import { mkdir, writeFile } from "node:fs/promises";
 import path from "node:path";
-import { type TestCertificate, testCertificate } from "../../tools/certificates.ts";
+import { type TestCertificate, testCertificate } from "../certificates.ts";
 import { apiServiceAddress, apiUrl, nodes } from "./addresses.ts";
 
 export interface ClusterFiles {

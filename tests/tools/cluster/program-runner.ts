@@ -3,7 +3,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { closeSync, openSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import path from "node:path";
-import { waitFor } from "../../tools/processes.ts";
+import { waitFor } from "../processes.ts";
 import type { ClusterPrograms } from "./cluster-programs.ts";
 
 const lastLinesShown = 20;

@@ -3,8 +3,8 @@
 import { cp, mkdir, symlink } from "node:fs/promises";
 import path from "node:path";
 import { writeImageArchive } from "../../../tools/images/image-archive.ts";
-import { debianFolder } from "../../tools/debian-folder.ts";
-import { lastLines, runCommand } from "../../tools/run-command.ts";
+import { debianFolder } from "../debian-folder.ts";
+import { runCommand } from "../run-command.ts";
 import { nodes } from "./addresses.ts";
 import { writeClusterFiles } from "./cluster-certificates.ts";
 import { joinNewGroup } from "./cluster-group.ts";
@@ -64,11 +64,4 @@ async function writePauseImage(folder: string): Promise<string> {
   const layers = [{ name: "pause", folder: path.join(folder, "pause") }];
   await writeImageArchive(file, [{ reference: pauseImage, layers, entrypoint: ["/bin/sleep", "2147483647"] }]);
   return file;
-}
-
-/** Fails with what the command said. Resolves to its standard output. */
-export async function kubectl(cluster: Cluster, args: readonly string[], timeoutMs = 120_000): Promise<string> {
-  const result = await runCommand("kubectl", args, { env: cluster.environment, timeoutMs });
-  if (result.code !== 0) throw new Error(`kubectl ${args.join(" ")}: ${lastLines(result)}`);
-  return result.stdout;
 }

@@ -1,6 +1,6 @@
 // How a cluster is kept to itself: the command that starts it has processes, mounts and a network of its own, and the
 // kernel ends all of them with it.
-import { ToolUnavailable } from "../../tools/tool-unavailable.ts";
+import { ToolUnavailable } from "../tool-unavailable.ts";
 
 /**
  * The command, so that it runs as the first process but one of namespaces of its own, which end with the process that

@@ -1,7 +1,7 @@
 // kubectl, for tests beside a cluster: they find it by KUBECONFIG.
 import { spawn } from "node:child_process";
 import { text } from "node:stream/consumers";
-import { runCommand, lastLines } from "../../tools/run-command.ts";
+import { runCommand, lastLines } from "../run-command.ts";
 
 /** Resolves to its standard output; fails with what it said. */
 export async function kubectl(args: readonly string[], timeoutMs = 120_000): Promise<string> {

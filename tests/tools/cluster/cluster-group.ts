@@ -5,7 +5,7 @@ import { existsSync } from "node:fs";
 import { mkdir, readdir, readFile, rm, rmdir, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { waitFor } from "../../tools/processes.ts";
+import { waitFor } from "../processes.ts";
 
 const prefix = "tulle-kubernetes-";
 const root = "/sys/fs/cgroup";

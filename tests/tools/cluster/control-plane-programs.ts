@@ -2,13 +2,15 @@
 // name server.
 import { mkdir, writeFile } from "node:fs/promises";
 import path from "node:path";
-import { runCommand } from "../../tools/run-command.ts";
+import { runCommand } from "../run-command.ts";
 import { apiPort, dnsServiceAddress, nodes, serviceRanges } from "./addresses.ts";
 import type { ClusterFiles } from "./cluster-certificates.ts";
 import type { ProgramRunner } from "./program-runner.ts";
 
 const [first] = nodes;
 const [firstAddress] = first.addresses;
+/** Where CoreDNS says that it knows the cluster. */
+const readyAddress = `${firstAddress}:8181`;
 const etcdUrl = "http://127.0.0.1:2379";
 
 export async function startControlPlane(runner: ProgramRunner, files: ClusterFiles, folder: string): Promise<void> {
@@ -92,7 +94,7 @@ async function startNameServer(runner: ProgramRunner, files: ClusterFiles, folde
     `.:53 {
   bind ${first.addresses.join(" ")}
   errors
-  ready ${firstAddress}:8181
+  ready ${readyAddress}
   kubernetes ${zones} {
     kubeconfig ${files.kubeconfig} test
     pods insecure
@@ -104,6 +106,7 @@ async function startNameServer(runner: ProgramRunner, files: ClusterFiles, folde
   );
   await apply(runner, files, nameServerObjects);
   runner.start("coredns", ["coredns", "-conf", corefile], first.name);
+  await runner.ready("coredns", async () => (await fetch(`http://${readyAddress}/ready`)).ok);
 }
 
 const dnsPorts = (["UDP", "TCP"] as const).map((protocol) => ({

@@ -1,6 +1,6 @@
 // The cluster's networks: one wire with both nodes on it, and beside them the place where tests run. All of it lies in
 // the namespaces of the process that calls, and ends with them.
-import { lastLines, runCommand } from "../../tools/run-command.ts";
+import { lastLines, runCommand } from "../run-command.ts";
 import { nodes, outside, type NodePlace } from "./addresses.ts";
 
 const bridge = "wire";
@@ -47,15 +47,6 @@ const addressOf = (address: string, device: string): readonly string[] => [
   // Nobody else is on the wire; a first packet need not wait until that is found out.
   ...(address.includes(":") ? ["nodad"] : []),
 ];
-
-/** A way from outside to pods, for whoever stands for a network with a route to them. */
-export async function routePodsFromOutside(): Promise<void> {
-  for (const node of nodes) {
-    for (const [family, range] of node.podRanges.entries()) {
-      await ip(["route", "replace", range, "via", node.addresses[family]!]);
-    }
-  }
-}
 
 const ip = (args: readonly string[]): Promise<void> => mustRun("ip", args);
 
