@@ -67,7 +67,6 @@ const clusterFields: FieldRows = {
     harmless: { set_local_interface_name_on_upstream_connections: "statistics only" },
     warned: { happy_eyeballs_config: "an endpoint has one address here" },
   },
-  "envoy.config.cluster.v3.Cluster.RefreshRate": "base_interval max_interval",
   "envoy.config.core.v3.TcpKeepalive": { used: "keepalive_probes keepalive_time keepalive_interval" },
   "envoy.config.cluster.v3.OutlierDetection": {
     used: `consecutive_5xx interval base_ejection_time max_ejection_percent enforcing_consecutive_5xx

@@ -110,5 +110,6 @@ export const sharedFields: FieldRows = {
   "envoy.type.matcher.v3.AddressMatcher": "ranges invert_match",
   "xds.core.v3.CidrRange": "address_prefix prefix_len",
 
+  "envoy.config.cluster.v3.Cluster.RefreshRate": "base_interval max_interval",
   [`${tls}.SdsSecretConfig`]: "name sds_config",
 };
