@@ -8,6 +8,7 @@ import { create } from "@bufbuild/protobuf";
 import { NodeSchema } from "@tulle/xds/envoy/config/core/v3/base_pb";
 import { tablesFor } from "./random-tables.ts";
 import { type Call, SimulatedProxy } from "./simulated-proxy.ts";
+import { tries } from "../tools/tries.ts";
 
 interface Text {
   readonly exact?: string;
@@ -281,7 +282,7 @@ test("each request of each client ends where a reader of the manifests says", as
         }
       },
     ),
-    { numRuns: 150 },
+    { numRuns: tries({ short: 50, long: 150 }) },
   );
   assert.ok(seen.byRule > 500 && seen.byNone > 500, JSON.stringify(seen));
 });

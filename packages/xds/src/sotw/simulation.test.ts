@@ -11,6 +11,7 @@ import type { EncodedResource } from "../encoded-resource.ts";
 import { type ResourceTypeName, resourceType, resourceTypes } from "../resource-types.ts";
 import { type SotwClientAction, SotwClientStream, type SotwRequest } from "./client-stream.ts";
 import { type SotwServerAction, SotwServerStream } from "./server-stream.ts";
+import { tries } from "../../../../tests/tools/tries.ts";
 
 const names = ["a", "b", "c"] as const;
 const types = ["CDS", "EDS", "LDS", "RDS"] as const;
@@ -247,6 +248,6 @@ test("whatever happened, the proxy ends with what was declared", () => {
       world.settle();
       check(world);
     }),
-    { numRuns: 2_000 },
+    { numRuns: tries({ short: 400, long: 2000 }) },
   );
 });
