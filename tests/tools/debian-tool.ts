@@ -34,6 +34,7 @@ const programs = {
   nftables: { packageName: "nftables", program: "nft" },
   conntrack: { packageName: "conntrack", program: "conntrack" },
   iproute2: { packageName: "iproute2", program: "ip" },
+  systemd: { packageName: "systemd", program: "systemctl" },
   "musl-gcc": { packageName: "musl-tools", program: "musl-gcc" },
   tmux: { packageName: "tmux", program: "tmux" },
   curl: { packageName: "curl", program: "curl" },

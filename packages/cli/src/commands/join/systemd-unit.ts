@@ -1,7 +1,7 @@
 // The unit by which a machine that has joined runs at each start of its system.
 import { spawnSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
-import { CommandFailure } from "../../command/command-failure.ts";
+import { CommandFailure, exitCodes } from "../../command/command-failure.ts";
 import { entryFile } from "../../command/installation.ts";
 
 export interface Unit {
@@ -21,11 +21,15 @@ export function unitText({ stateFolder, options }: Unit): string {
 Description=Tulle: this machine as one of a service mesh
 Wants=network-online.target
 After=network-online.target
+# It tries for ever.
+StartLimitIntervalSec=0
 
 [Service]
 ExecStart=${command}
 Restart=on-failure
 RestartSec=2
+# A machine that has to join again takes a token.
+RestartPreventExitStatus=${exitCodes.usage}
 # The agent lets requests end first.
 TimeoutStopSec=30
 KillMode=mixed
