@@ -5,7 +5,7 @@ import { mkdir } from "node:fs/promises";
 import path from "node:path";
 import { test } from "node:test";
 import { waitFor } from "../tools/processes.ts";
-import { SystemManager } from "../tools/system-manager.ts";
+import { SystemdMachine } from "../tools/systemd-machine.ts";
 import { answerOf, MachineStage } from "./machine-stage.ts";
 
 test("the unit starts, starts again after a kill and with its machine, and ends as the machine leaves", async (t) => {
@@ -16,7 +16,7 @@ test("the unit starts, starts again after a kill and with its machine, and ends 
   await payroll.join(await stage.token("payroll"));
   const folder = path.join(stage.folder, "system");
   await mkdir(folder);
-  const machine = await SystemManager.start(folder, ledger.network);
+  const machine = await SystemdMachine.start(folder, ledger.network);
   t.after(() => machine[Symbol.asyncDispose]());
   const tulle = (...args: readonly string[]) =>
     machine.run("env", ...stage.tulleWords, ...args, "--state", ledger.stateFolder);

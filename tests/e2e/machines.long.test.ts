@@ -54,6 +54,9 @@ test("a machine leaves as soon as it is not well, moves, loses power and comes b
   assert.equal(left.stdout, `${name} has left.\n`);
   await stage.waitForEntries(["payroll-10.66.2.2"]);
   assert.equal((await ledger.agent!.exited).code, 0);
+  // Said once, and nothing else: neither that a pod is not there, nor that it has come back to the control plane.
+  assert.doesNotMatch(ledger.output, /there is no pod|connected to the control plane[^]*connected to/);
+  assert.equal(ledger.output.match(/has left the mesh, or was removed: it ends/g)?.length, 1);
   const again = await ledger.join(undefined);
   assert.notEqual((await again.exited).code, 0);
   assert.match(again.output(), /has not joined/);

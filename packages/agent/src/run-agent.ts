@@ -81,6 +81,9 @@ async function run(
   const ownMetrics = new MetricRegistry();
   await using names = await startDns(settings, ownMetrics, logging);
   using _conntrack = await startConntrackWatch(settings, ownMetrics, logging);
+  // Of a machine: aborted when it is to end because nobody knows it any more.
+  const gone = new AbortController();
+  let reports: MachineReports | undefined;
   const relay = await startRelay({
     socketPath,
     controlPlane: settings.controlPlane,
@@ -88,6 +91,9 @@ async function run(
     ...(names === undefined ? {} : { names: names.subscription }),
     statePath: path.join(settings.stateFolder, "xds-state"),
     nodeId: nodeId(settings),
+    // It may have been refused because the machine has left.
+    onOffline: () => reports?.tellNow(),
+    gone: gone.signal,
     log: logging.logger("relay"),
   });
   try {
@@ -112,7 +118,7 @@ async function run(
     });
     proxy = await startDataPlane({ settings, bootstrap, bootstrapPath, env: proxyEnv, logging });
     log.info("the agent runs", { node: nodeId(settings), dataPlane: settings.dataPlane });
-    const { reports, gone } = await startReports(settings, proxy, identity?.workload, log);
+    reports = await startReports(settings, proxy, identity?.workload, gone, log);
     const code = await untilEnd(proxy, { stop, gone: gone.signal, reports }, settings);
     if (gone.signal.aborted) return agentExitCodes.gone;
     if (!stop.aborted) log.critical(`the proxy ended by itself with exit code ${code}`);
@@ -160,19 +166,19 @@ function ownPage(metrics: MetricRegistry, format: ExpositionFormat): string {
   return [...metrics.pieces({ format, accepts, isPart: true })].join("");
 }
 
-/** Of a machine; `gone` is aborted when it is to end because nobody knows it any more. */
+/** Of a machine. */
 async function startReports(
   settings: AgentSettings,
   proxy: RunningDataPlane,
   identity: WorkloadIdentity | undefined,
+  gone: AbortController,
   log: Logger,
-): Promise<{ readonly reports: MachineReports | undefined; readonly gone: AbortController }> {
-  const gone = new AbortController();
-  if (!settings.isMachine || identity === undefined) return { reports: undefined, gone };
+): Promise<MachineReports | undefined> {
+  if (!settings.isMachine || identity === undefined) return undefined;
   const { startMachineReports } = await import("./machine/machine-reports.ts");
   const { controlPlane, podAddress: address, metadata } = settings;
   const appAddress = typeof metadata["APP_ADDRESS"] === "string" ? metadata["APP_ADDRESS"] : "127.0.0.1";
-  const reports = startMachineReports({
+  return startMachineReports({
     identity,
     controlPlane,
     address,
@@ -184,7 +190,6 @@ async function startReports(
     },
     log,
   });
-  return { reports, gone };
 }
 
 interface Ending {

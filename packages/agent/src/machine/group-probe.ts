@@ -1,5 +1,5 @@
 // Asks the machine's program whether it is well, as its WorkloadGroup says: past the proxy, at the machine itself.
-import { spawn } from "node:child_process";
+import { type ChildProcess, spawn } from "node:child_process";
 import { connect } from "node:net";
 import { type Check, checkOf, type OnFailure } from "@tulle/listening/probes";
 import { callUnary, type MachineProbe } from "@tulle/xds";
@@ -18,11 +18,19 @@ export function groupCheck(probe: MachineProbe, address: string): Check {
 function commandCheck([program = "", ...args]: readonly string[], timeoutMs: number): Check {
   return (onFailure: OnFailure = () => undefined) => {
     const { promise, resolve } = Promise.withResolvers<boolean>();
-    const child = spawn(program, args, { stdio: "ignore", timeout: timeoutMs, killSignal: "SIGKILL" });
-    child.once("error", (error) => {
-      onFailure(`${program}: ${error.message}`);
+    const fail = (error: unknown): void => {
+      onFailure(`${program}: ${(error as Error).message}`);
       resolve(false);
-    });
+    };
+    let child: ChildProcess;
+    try {
+      child = spawn(program, args, { stdio: "ignore", timeout: timeoutMs, killSignal: "SIGKILL" });
+    } catch (error) {
+      // No name at all, or one with a NUL byte.
+      fail(error);
+      return promise;
+    }
+    child.once("error", fail);
     child.once("exit", (code, signal) => {
       if (code !== 0) onFailure(`${program} ended with ${code ?? signal}`);
       resolve(code === 0);

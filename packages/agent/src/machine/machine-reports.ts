@@ -22,6 +22,8 @@ export interface MachineReportsOptions {
 }
 
 export interface MachineReports {
+  /** Before its time; it may learn that it is gone. */
+  tellNow(): void;
   /** Nothing new is sent here from then on. Resolves when that is known, or could not be said. */
   stopping(): Promise<void>;
   stop(): void;
@@ -47,6 +49,7 @@ class Reports implements MachineReports {
   #failure = "";
   #timer: NodeJS.Timeout | undefined;
   #isOver = false;
+  #isGone = false;
   #asking: Promise<void> = Promise.resolve();
   #toldEntry = "";
 
@@ -59,9 +62,14 @@ class Reports implements MachineReports {
     this.#schedule(0);
   }
 
+  tellNow(): void {
+    this.#schedule(0);
+  }
+
   async stopping(): Promise<void> {
     this.stop();
     await this.#asking;
+    if (this.#isGone) return;
     await this.#report({ isReady: false, reason: "the machine stops", isStopping: true });
   }
 
@@ -127,6 +135,7 @@ class Reports implements MachineReports {
       return undefined;
     }
     if (answer.value.isGone !== true) return answer.value;
+    this.#isGone = true;
     this.stop();
     onGone();
     return undefined;

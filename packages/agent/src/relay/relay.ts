@@ -30,6 +30,10 @@ export interface RelayOptions {
   readonly nodeId: string;
   /** What the agent itself asks for on the proxy's stream. */
   readonly names?: Pick<NameSubscription, "request" | "take">;
+  /** Told of each loss of the control plane. */
+  readonly onOffline?: () => void;
+  /** Aborted once the workload is none of the mesh any more: what becomes of the connection is no news then. */
+  readonly gone?: AbortSignal;
   readonly log: Logger;
   readonly backOff?: BackOffLimits;
   /** How long a subscription may stay unanswered before the saved state answers it. */
@@ -188,13 +192,15 @@ class StateLog {
   }
 
   enter(state: RelaySessionState, reason: string): void {
-    const { log, controlPlane, identity } = this.#options;
+    const { log, controlPlane, identity, gone, onOffline } = this.#options;
+    if (gone?.aborted === true) return;
     if (state === "live" && this.#owesConnected) {
       log.info("connected to the control plane", { controlPlane });
       this.#owesConnected = false;
     } else if (state === "offline") {
       const told = identity && explainTlsFailure(reason, { controlPlane, rootsFile: identity.rootsFile });
       if (this.#warning.tell(`no control plane: ${told ?? reason}`, { controlPlane })) this.#owesConnected = true;
+      onOffline?.();
     } else log.debug(`relay ${state}`);
   }
 }

@@ -373,6 +373,7 @@ export interface MachineStatus {
   readonly group: string;
   readonly address: string;
   readonly hostname: string;
+  /** Name of its WorkloadEntry; empty while there is none. */
   readonly entry: string;
   readonly joined: string;
   readonly token: string;

@@ -96,7 +96,7 @@ function shown({ register, entries, authority }: Machines): JsonReply<MachinesRe
     group: machine.group,
     address: machine.address,
     hostname: machine.hostname,
-    entry: entries.entryOf(machine),
+    entry: entries.listedAs(machine),
     joined: new Date(machine.joinedMs).toISOString(),
     token: machine.tokenId,
     state: entries.stateOf(machine),

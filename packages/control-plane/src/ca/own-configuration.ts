@@ -63,10 +63,10 @@ export function refusalOf({ node, peerIdentity }: Asking, pods: KnownPods): stri
   const caller = spiffeIdText(peerIdentity);
   // Said before the pod is looked up: what is not its own is nobody's to learn about.
   if (namespace !== peerIdentity.namespace) return `${caller} may not have the configuration of ${name}.${namespace}`;
-  const pod = pods.get(namespace, name);
-  if (pod === undefined) return `there is no pod ${name}.${namespace}`;
   const machine = pods.machineOf(peerIdentity.serial);
   if (machine === "gone") return "the machine has left, or was removed";
+  const pod = pods.get(namespace, name);
+  if (pod === undefined) return `there is no pod ${name}.${namespace}`;
   if (pod.isMachine === true ? machine !== `${namespace}/${name}` : machine !== undefined)
     return `the certificate is not the one of ${name}.${namespace}`;
   return pod.serviceAccount === peerIdentity.serviceAccount

@@ -67,13 +67,17 @@ export class MachineEntries {
     return entryName(machine.group, machine.address, this.groupOf(machine)?.spec.template.network);
   }
 
+  /** Name of the entry that there is; empty while there is none. */
+  listedAs({ namespace, name }: Pick<SavedMachine, "namespace" | "name">): string {
+    const entries = this.#options.store.list("WorkloadEntry", namespace);
+    return entries.find(({ metadata }) => metadata.annotations?.[machineAnnotation] === name)?.metadata.name ?? "";
+  }
+
   /** Who has the address, other than this machine. */
   holderOf(machine: SavedMachine, address: string): string | undefined {
     const network = this.groupOf(machine)?.spec.template.network ?? "";
-    const own = this.#options.store
-      .list("WorkloadEntry", machine.namespace)
-      .find(({ metadata }) => metadata.annotations?.[machineAnnotation] === machine.name);
-    const ownEntry = own === undefined ? "" : `${machine.namespace}/${own.metadata.name}`;
+    const own = this.listedAs(machine);
+    const ownEntry = own === "" ? "" : `${machine.namespace}/${own}`;
     return addressHolder(this.#options.store, address, network, ownEntry);
   }
 

@@ -1,5 +1,6 @@
 // Machines that join over the real port: what a token is good for, what it is not, and what becomes of the entry.
 import assert from "node:assert/strict";
+import { X509Certificate } from "node:crypto";
 import { readFile, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { test, type TestContext } from "node:test";
@@ -131,8 +132,11 @@ test("a machine joins as its group says, is well while it is there and says so, 
   await reportMachine(machine.asking, { address: machineAddress, isReady: true });
   stream.client.close();
   await waitFor(() => entries(world).length === 0, { what: "the entry to go" });
+  const listed = async () => (await machinesOf(world)).machines.map(({ state, entry }) => `${state} ${entry}`);
+  assert.deepEqual(await listed(), ["disconnected "]);
   await reportMachine(machine.asking, { address: machineAddress, isReady: true });
   assert.equal(entries(world).length, 1);
+  assert.deepEqual(await listed(), ["disconnected ledger-10.9.0.4"]);
   await reportMachine(machine.asking, { address: machineAddress, isReady: true, isStopping: true });
   assert.equal(entries(world).length, 0);
 });
@@ -226,6 +230,7 @@ test("a machine's certificate opens its own configuration alone, renews, and end
   const asking = { target: world.target, tls: () => ({ rootsPem, serverName, identity }) };
   assert.ok((await leaveMesh(asking)).ok);
   await waitFor(() => stream.failures.length > 0, { what: "the stream to end" });
+  assert.match(stream.failures[0]!, /the machine has left, or was removed/);
   const after = await reportMachine(asking, { isReady: true, address: machineAddress });
   assert.ok(after.ok && after.value.isGone === true);
   const again = await createCertificate({ ...asking, csrPem: createCsr({ key }) });
@@ -234,6 +239,19 @@ test("a machine's certificate opens its own configuration alone, renews, and end
     (await machinesOf(world)).machines.map(({ name }) => name),
     [second.name],
   );
+});
+
+test("a machine's certificate renews for its own identity alone, whatever is asked for", async (t) => {
+  const world = await meshWithGroups(t);
+  const machine = await joined(world);
+  await joined(world, { group: "payroll", addresses: ["10.9.0.5"] }, { address: "10.9.0.5" });
+  const answer = await renew(machine.asking, "payroll");
+  assert.equal(answer.ok ? "" : answer.status, "PERMISSION_DENIED", JSON.stringify(answer));
+  // A request that names nobody gets what the machine is.
+  const key = await generateKey("P-256");
+  const own = await createCertificate({ ...machine.asking, csrPem: createCsr({ key }) });
+  assert.ok(own.ok);
+  assert.match(new X509Certificate(own.certChain[0]!).subjectAltName ?? "", /\/ns\/shop\/sa\/ledger$/);
 });
 
 test("a pod's certificate reports no machine", async (t) => {

@@ -34,6 +34,11 @@ const cases = [
   },
   { name: "a machine", found: { machines: [machine], tokens: [] }, expected: /^MACHINE.*\nledger.* vm\n$/ },
   {
+    name: "a machine that has vanished",
+    found: { machines: [{ ...machine, state: "disconnected" as const, entry: "" }], tokens: [] },
+    expected: /^MACHINE.*\nledger.* disconnected +<none> +vm\n$/,
+  },
+  {
     name: "both",
     found: { machines: [machine], tokens: [token] },
     expected: /^MACHINE.*\nledger.* vm\n\nTOKEN.*\n893d.*\n$/,

@@ -23,7 +23,7 @@ export function machinesText({ machines, tokens }: MachinesResponse, columns: nu
     each.group,
     each.address,
     each.state,
-    each.entry,
+    each.entry || "<none>",
     each.hostname,
   ]);
   const header = ["MACHINE", "GROUP", "ADDRESS", "STATE", "WORKLOADENTRY", "HOSTNAME"];

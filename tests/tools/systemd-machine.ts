@@ -28,7 +28,7 @@ const script = `
   exec /lib/systemd/systemd --system --unit=multi-user.target --log-target=console
 `;
 
-export class SystemManager implements AsyncDisposable {
+export class SystemdMachine implements AsyncDisposable {
   readonly #folder: string;
   readonly #group: string;
   readonly #network: NetworkNamespace;
@@ -40,7 +40,7 @@ export class SystemManager implements AsyncDisposable {
   }
 
   /** @throws {ToolUnavailable} */
-  static async start(folder: string, network: NetworkNamespace): Promise<SystemManager> {
+  static async start(folder: string, network: NetworkNamespace): Promise<SystemdMachine> {
     await debianTool("systemd");
     const groups = controlGroups.find((each) => existsSync(path.join(each, "cgroup.procs")));
     if (groups === undefined) throw new ToolUnavailable("systemd as process 1", "there are no control groups (v2)");
@@ -50,7 +50,7 @@ export class SystemManager implements AsyncDisposable {
       await copyFile(path.join("/lib/systemd/system", unit), path.join(folder, "targets", unit));
     }
     await writeFile(path.join(folder, "console"), "");
-    const manager = new SystemManager(folder, await mkdtemp(path.join(groups, "tulle-test-")), network);
+    const manager = new SystemdMachine(folder, await mkdtemp(path.join(groups, "tulle-test-")), network);
     await manager.begin();
     return manager;
   }
