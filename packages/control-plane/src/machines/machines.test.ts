@@ -132,7 +132,7 @@ test("a machine joins as its group says, is well while it is there and says so, 
   await reportMachine(machine.asking, { address: machineAddress, isReady: true });
   stream.client.close();
   await waitFor(() => entries(world).length === 0, { what: "the entry to go" });
-  const listed = async () => (await machinesOf(world)).machines.map(({ state, entry }) => `${state} ${entry}`);
+  const listed = async () => (await machinesOf(world)).machines.map((each) => `${each.state} ${each.entry}`);
   assert.deepEqual(await listed(), ["disconnected "]);
   await reportMachine(machine.asking, { address: machineAddress, isReady: true });
   assert.equal(entries(world).length, 1);
