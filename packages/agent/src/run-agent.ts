@@ -91,8 +91,8 @@ async function run(
     ...(names === undefined ? {} : { names: names.subscription }),
     statePath: path.join(settings.stateFolder, "xds-state"),
     nodeId: nodeId(settings),
-    // It may have been refused because the machine has left.
-    onOffline: () => reports?.tellNow(),
+    // Of a machine that has left, perhaps.
+    onRefused: () => reports?.tellNow(),
     gone: gone.signal,
     log: logging.logger("relay"),
   });

@@ -30,8 +30,8 @@ export interface RelayOptions {
   readonly nodeId: string;
   /** What the agent itself asks for on the proxy's stream. */
   readonly names?: Pick<NameSubscription, "request" | "take">;
-  /** Told of each loss of the control plane. */
-  readonly onOffline?: () => void;
+  /** The control plane has refused the workload, which may be none of the mesh any more. */
+  readonly onRefused?: () => void;
   /** Aborted once the workload is none of the mesh any more: what becomes of the connection is no news then. */
   readonly gone?: AbortSignal;
   readonly log: Logger;
@@ -192,7 +192,7 @@ class StateLog {
   }
 
   enter(state: RelaySessionState, reason: string): void {
-    const { log, controlPlane, identity, gone, onOffline } = this.#options;
+    const { log, controlPlane, identity, gone, onRefused } = this.#options;
     if (gone?.aborted === true) return;
     if (state === "live" && this.#owesConnected) {
       log.info("connected to the control plane", { controlPlane });
@@ -200,7 +200,7 @@ class StateLog {
     } else if (state === "offline") {
       const told = identity && explainTlsFailure(reason, { controlPlane, rootsFile: identity.rootsFile });
       if (this.#warning.tell(`no control plane: ${told ?? reason}`, { controlPlane })) this.#owesConnected = true;
-      onOffline?.();
+      if (reason.includes("PERMISSION_DENIED")) onRefused?.();
     } else log.debug(`relay ${state}`);
   }
 }
