@@ -6,3 +6,4 @@ export * from "./client/kubernetes-client.ts";
 export * from "./client/kubernetes-error.ts";
 export * from "./follow/object-follower.ts";
 export * from "./store/kubernetes-store.ts";
+export * from "./install/custom-resources.ts";

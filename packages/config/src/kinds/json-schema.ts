@@ -30,7 +30,10 @@ function renderNode(node: Node): JsonSchema {
     case "string":
       return { type: "string", ...node.format?.jsonSchema };
     case "enum":
-      return { type: "string", enum: node.values };
+      // Neither JSON Schema nor Kubernetes knows an enumeration without regard to case.
+      return node.ignoreCase
+        ? { type: "string", pattern: `^(?i:${node.values.join("|")})$` }
+        : { type: "string", enum: node.values };
     case "integer":
     case "number":
       return {
