@@ -265,10 +265,11 @@ static_resources:
 });
 
 test("no problem is told twice, and what is ignored is told", () => {
-  const text = "static_resources: {clusters: [{name: a, typed_dns_resolver_config: {name: x}}]}\nlayered_runtime: {}\n";
+  const text =
+    "static_resources: {clusters: [{name: a, close_connections_on_host_health_failure: true}]}\nlayered_runtime: {}\n";
   assert.deepEqual(validateBootstrap(parseBootstrap(text, "b.yaml")), [
     "layered_runtime: ignored: no runtime key is read",
-    "static_resources.clusters[0].typed_dns_resolver_config: ignored: the system's resolver is used",
+    "static_resources.clusters[0].close_connections_on_host_health_failure: ignored: connections of HTTP end after their requests, those of TCP go on",
   ]);
 });
 
