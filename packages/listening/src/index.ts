@@ -3,5 +3,7 @@
 export * from "./accept-backlog.ts";
 export * from "./descriptor-reserve.ts";
 export * from "./guarded-listener.ts";
+export * from "./inherited-descriptors.ts";
+export * from "./joined-connections.ts";
 export * from "./oldest-makes-way.ts";
 export * from "./reachable-addresses.ts";

@@ -2,10 +2,12 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { constants } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
+import { parseListenDescriptors } from "@tulle/listening";
 import type { DrainTimes } from "@tulle/proxy";
 import { adminAddress as adminAddressOf } from "../bootstrap/bootstrap.ts";
 import { adminRequest } from "./admin-request.ts";
 import type { ProxyMetrics, RunningDataPlane, StartDataPlane } from "./data-plane.ts";
+import { WayIn, type WayInOptions } from "./way-in.ts";
 
 export const startEnvoy: StartDataPlane = async ({ settings, bootstrapPath, env, logging }) => {
   const log = logging.logger("agent");
@@ -13,6 +15,8 @@ export const startEnvoy: StartDataPlane = async ({ settings, bootstrapPath, env,
   const drainSeconds = String(Math.ceil(settings.listenerDrainMs / 1000));
   // Several Envoys of one machine would otherwise meet in the shared memory of "base id 0".
   args.push("--disable-hot-restart", "--drain-time-s", drainSeconds);
+  // As Istio's agent: by Envoy's own default few clients are asked to leave at first, and those that stay are cut.
+  args.push("--drain-strategy", "immediate");
   // As Istio's agent: Envoy's own default would keep access-log lines back for ten seconds.
   args.push("--file-flush-interval-msec", "1000");
   const child = spawn(settings.envoyCommand, args, {
@@ -28,22 +32,49 @@ export const startEnvoy: StartDataPlane = async ({ settings, bootstrapPath, env,
   // An agent that is told to end at once leaves nobody behind who keeps its ports.
   process.once("exit", () => child.kill("SIGKILL"));
   log.info("envoy runs", { pid: child.pid });
-  return new EnvoyProcess(child, ended, adminAddressOf(settings));
+  // It listens at the same address as its admin page: at the pod's own, or at all of a network of its own.
+  const host = adminAddressOf(settings);
+  const wayIn = { descriptors: parseListenDescriptors(env["TULLE_LISTEN_FDS"]), host, log };
+  return new EnvoyProcess({ child, ended, adminAddress: host, wayIn });
 };
 
 // After SIGTERM Envoy ends within moments; what does not is stuck.
 const killAfterMs = 5_000;
 const pollMs = 100;
 
+interface EnvoyParts {
+  readonly child: ChildProcess;
+  readonly ended: Promise<number>;
+  readonly adminAddress: string;
+  readonly wayIn: WayInOptions;
+}
+
 class EnvoyProcess implements RunningDataPlane {
   readonly ended: Promise<number>;
   readonly #child: ChildProcess;
   readonly #adminAddress: string;
+  readonly #wayIn: Promise<WayIn | undefined>;
+  #isStopping = false;
 
-  constructor(child: ChildProcess, ended: Promise<number>, adminAddress: string) {
+  constructor({ child, ended, adminAddress, wayIn }: EnvoyParts) {
     this.#child = child;
     this.ended = ended;
     this.#adminAddress = adminAddress;
+    this.#wayIn = this.#openWhenReady(wayIn);
+  }
+
+  /** Connections wait until there is somebody who takes them. */
+  async #openWhenReady(options: WayInOptions): Promise<WayIn | undefined> {
+    if (options.descriptors.size === 0) return undefined;
+    while (!(await this.isReady())) {
+      if (this.#isStopping || !this.#runs) return undefined;
+      await sleep(pollMs);
+    }
+    return this.#isStopping ? undefined : new WayIn(options);
+  }
+
+  get #runs(): boolean {
+    return this.#child.exitCode === null && this.#child.signalCode === null;
   }
 
   async isReady(): Promise<boolean> {
@@ -57,20 +88,22 @@ class EnvoyProcess implements RunningDataPlane {
 
   async stop({ leastMs, mostMs }: DrainTimes): Promise<void> {
     const deadline = performance.now() + mostMs;
+    this.#isStopping = true;
     // Draining needs the admin page; without it Envoy is ended at once, which is the best that is left.
     const draining = await this.#admin("POST", "/drain_listeners?graceful&skip_exit");
     if (draining !== undefined) {
       await Promise.race([sleep(leastMs), this.ended]);
+      (await this.#wayIn)?.close();
       await this.#finishWork(deadline);
     }
-    if (this.#child.exitCode === null && this.#child.signalCode === null) this.#child.kill("SIGTERM");
+    if (this.#runs) this.#child.kill("SIGTERM");
     const timer = setTimeout(() => this.#child.kill("SIGKILL"), killAfterMs);
     await this.ended;
     clearTimeout(timer);
   }
 
   async #finishWork(deadline: number): Promise<void> {
-    while (performance.now() < deadline && this.#child.exitCode === null) {
+    while (performance.now() < deadline && this.#runs) {
       const stats = await this.#admin("GET", "/stats?filter=downstream_cx_active");
       if (stats === undefined || !hasWork(stats)) return;
       await sleep(pollMs);

@@ -19,7 +19,6 @@ const proxy: Proxy = {
   interceptionMode: "REDIRECT",
   appAddress: "127.0.0.1",
   podPorts: [],
-  publishedPorts: [],
 };
 
 function listenersOf(addresses: Readonly<Record<string, readonly string[]>>): readonly string[] {

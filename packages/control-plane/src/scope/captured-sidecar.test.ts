@@ -21,7 +21,6 @@ const sidecar: Proxy = {
   interceptionMode: "REDIRECT",
   appAddress: "127.0.0.1",
   podPorts: [],
-  publishedPorts: [],
 };
 
 const documents = `

@@ -9,7 +9,7 @@ import type { MeshService, MeshSubset, MeshVirtualService, TlsVersion } from "..
 import type { NetworkGateways } from "../snapshot/networks.ts";
 import type { ConnectionDestination, GatewayListener } from "./gateway-view.ts";
 import type { Keyed } from "./keyed.ts";
-import type { InterceptionMode, PublishedPort } from "./proxy.ts";
+import type { InterceptionMode } from "./proxy.ts";
 import type { WorkloadTelemetry } from "./workload-telemetry.ts";
 
 /** The DestinationRules that hold for a Service, seen from one namespace, merged into one. */
@@ -206,7 +206,6 @@ export interface SidecarOwn {
   readonly captured?: CapturedSidecar;
   /** See `MeshSnapshot`. */
   readonly protocolDetectionTimeoutMs?: number;
-  readonly publishedPorts: readonly PublishedPort[];
   /** Missing = BASE. */
   readonly pathNormalization?: PathNormalization;
   /** Missing = those of sign-ins. */
@@ -229,7 +228,6 @@ export interface GatewayOwn {
   readonly connectionListeners?: readonly GatewayListener[];
   /** Missing where clients connect by themselves. */
   readonly topology?: GatewayTopology;
-  readonly publishedPorts: readonly PublishedPort[];
   /** Missing = BASE. */
   readonly pathNormalization?: PathNormalization;
   /** Missing = those of sign-ins. */

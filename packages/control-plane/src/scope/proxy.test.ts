@@ -21,7 +21,6 @@ const good: readonly { name: string; id: string; metadata?: JsonObject; expected
       appAddress: "127.0.0.1",
       version: "1.40.2",
       podPorts: [],
-      publishedPorts: [],
     },
   },
   { name: "a gateway", id: "router~10.1.2.3~gw-1.tulle-system~x", expected: { type: "router", name: "gw-1" } },
@@ -52,17 +51,6 @@ const good: readonly { name: string; id: string; metadata?: JsonObject; expected
     expected: { podPorts: [{ name: "http", containerPort: 3000 }] },
   },
   { name: "ports that are no JSON", id, metadata: { POD_PORTS: "[" }, expected: { podPorts: [] } },
-  {
-    name: "published ports",
-    id,
-    metadata: {
-      PUBLISHED_PORTS: [
-        { port: 8080, targetPort: 80 },
-        { port: 70_000, targetPort: 80 },
-      ],
-    },
-    expected: { publishedPorts: [{ address: "127.0.0.1", port: 8080, targetPort: 80 }] },
-  },
 ];
 
 for (const { name, id: nodeId, metadata = {}, expected } of good) {

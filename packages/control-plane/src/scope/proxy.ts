@@ -13,13 +13,6 @@ export interface PodPort {
   readonly containerPort: number;
 }
 
-/** A port of this machine that leads to a port of the gateway. */
-export interface PublishedPort {
-  readonly address: string;
-  readonly port: number;
-  readonly targetPort: number;
-}
-
 export interface Proxy {
   readonly nodeId: string;
   readonly type: ProxyType;
@@ -43,8 +36,6 @@ export interface Proxy {
   readonly podPorts: readonly PodPort[];
   /** Of a machine: where it serves a Service's port of that name, as its WorkloadEntry says. Never said by the node. */
   readonly portsByName?: Readonly<Record<string, number>>;
-  /** Ports that the proxy has to bind itself; one that inherited its sockets sends none. */
-  readonly publishedPorts: readonly PublishedPort[];
   /** As the pod's annotation says, in the place of what the mesh says; missing when it says nothing. */
   readonly gatewayTopology?: GatewayTopology;
   /**
@@ -88,7 +79,6 @@ export function parseNode(node: Node): ParsedNode {
       ...instanceIps(text(metadata["INSTANCE_IPS"])),
       appAddress: text(metadata["APP_ADDRESS"]) || "127.0.0.1",
       podPorts: objects(metadata["POD_PORTS"]).flatMap(podPort),
-      publishedPorts: objects(metadata["PUBLISHED_PORTS"]).flatMap(publishedPort),
       ...ownTopology(stringMap(metadata["ANNOTATIONS"])),
     },
   };
@@ -149,13 +139,6 @@ function objects(value: JsonValue | undefined): JsonObject[] {
 function podPort(value: JsonObject): PodPort[] {
   const containerPort = port(value["containerPort"]);
   return containerPort === undefined ? [] : [{ name: text(value["name"]), containerPort }];
-}
-
-function publishedPort(value: JsonObject): PublishedPort[] {
-  const own = port(value["port"]);
-  const targetPort = port(value["targetPort"]);
-  if (own === undefined || targetPort === undefined) return [];
-  return [{ address: text(value["address"]) || "127.0.0.1", port: own, targetPort }];
 }
 
 function port(value: JsonValue | undefined): number | undefined {

@@ -106,7 +106,6 @@ export function gatewayOwn(snapshot: MeshSnapshot, shared: GatewayShared, proxy:
     ...(grpcWeb.length === 0 ? {} : { grpcWebPorts: grpcWeb }),
     ...(listeners.length === 0 ? {} : { connectionListeners: listeners }),
     ...(topology === undefined ? {} : { topology }),
-    publishedPorts: proxy.publishedPorts,
     ...pathsOf(snapshot),
     ...workloadTelemetry(snapshot, proxy, reachableIn(shared.clusters.value)),
     ...gatewaySecurity(snapshot, proxy, logins),

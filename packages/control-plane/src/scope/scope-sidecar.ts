@@ -142,7 +142,6 @@ export function sidecarOwn(
           },
         }),
     ...(protocolDetectionTimeoutMs === undefined ? {} : { protocolDetectionTimeoutMs }),
-    publishedPorts: proxy.publishedPorts,
     ...pathsOf(snapshot),
     ...workloadTelemetry(snapshot, proxy, reachableIn(shared.clusters.value)),
     ...workloadSecurity(snapshot, proxy),

@@ -20,7 +20,6 @@ const stock: Proxy = {
   interceptionMode: "NONE",
   appAddress: "127.9.9.101",
   podPorts: [],
-  publishedPorts: [],
   withoutCertificate: true,
 };
 

@@ -20,7 +20,6 @@ import { gatewayRouteName, listenerName } from "../names/resource-names.ts";
 import { statsConfig } from "./stats-config.ts";
 import { tcpProxyFilters } from "./tcp-proxy-filters.ts";
 import { downstreamTlsSocket, meshClientAlpn } from "./tls-context.ts";
-import { publishedAddresses } from "./translate-listeners.ts";
 
 export function translateGatewayListeners(own: GatewayOwn): readonly Listener[] {
   return [
@@ -35,7 +34,6 @@ function base(own: GatewayOwn, targetPort: number) {
   return {
     name: listenerName("0.0.0.0", targetPort),
     address: socketAddress(address, targetPort),
-    additionalAddresses: publishedAddresses(own, targetPort),
     trafficDirection: TrafficDirection.OUTBOUND,
   };
 }

@@ -1,9 +1,8 @@
 // Views → listeners: what a sidecar accepts for its workload and from its workload.
 import { create } from "@bufbuild/protobuf";
-import { type AdditionalAddress, AdditionalAddressSchema } from "@tulle/xds/envoy/config/listener/v3/listener_pb";
 import { type Listener, ListenerSchema } from "@tulle/xds/envoy/config/listener/v3/listener_pb";
 import { TrafficDirection } from "@tulle/xds/envoy/config/core/v3/base_pb";
-import type { GatewayOwn, InboundPort, SidecarOwn } from "../scope/proxy-view.ts";
+import type { InboundPort, SidecarOwn } from "../scope/proxy-view.ts";
 import { outboundConnectionManager } from "./http-connection-manager.ts";
 import { inboundTraffic, targetOfPort, turnedAwayLogs } from "./inbound-traffic.ts";
 import { socketAddress } from "./messages.ts";
@@ -26,16 +25,8 @@ export function translateInboundListener(own: SidecarOwn, port: InboundPort): Li
   return create(ListenerSchema, {
     name,
     address: socketAddress(own.address, port.targetPort),
-    additionalAddresses: publishedAddresses(own, port.targetPort),
     trafficDirection: TrafficDirection.INBOUND,
     accessLog: turnedAwayLogs(own, [port]),
     ...inboundTraffic(own, targetOfPort(port), `inbound_${name}`, port.mutualTls),
   });
-}
-
-/** Of a proxy that binds them itself, since it cannot inherit them. */
-export function publishedAddresses(own: GatewayOwn | SidecarOwn, targetPort: number): AdditionalAddress[] {
-  return own.publishedPorts
-    .filter((published) => published.targetPort === targetPort)
-    .map(({ address, port }) => create(AdditionalAddressSchema, { address: socketAddress(address, port) }));
 }

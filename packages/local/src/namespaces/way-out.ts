@@ -2,7 +2,7 @@
 // for nobody of the mesh come to this process, which makes each a second time in the machine's network.
 import { createServer, type Server, type Socket } from "node:net";
 import { applyRules, type NetworkNamespace, originalDestination } from "@tulle/capture";
-import { acceptBacklog, descriptorOf } from "@tulle/listening";
+import { acceptBacklog, descriptorOf, joinConnections } from "@tulle/listening";
 import type { MachineNetwork } from "./machine-network.ts";
 
 /** Of all pods together; who comes then is refused. */
@@ -73,8 +73,11 @@ export class WayOut implements AsyncDisposable {
     socket.once("close", () => this.#left(pod));
     const onward = this.#machine.connect({ host: destination.ip, port: destination.port, allowHalfOpen: true });
     onward.setNoDelay(true);
-    this.#join(socket, onward);
-    this.#join(onward, socket);
+    for (const each of [socket, onward]) {
+      this.#open.add(each);
+      each.once("close", () => this.#open.delete(each));
+    }
+    joinConnections(socket, onward);
   }
 
   #left(pod: string): void {
@@ -91,17 +94,6 @@ export class WayOut implements AsyncDisposable {
     const isUnspecified = ip === "0.0.0.0" || ip === "::";
     if (isUnspecified || ip.startsWith(linkLocal)) return true;
     return this.#machine.isDeliveredHere(ip) !== false;
-  }
-
-  #join(from: Socket, to: Socket): void {
-    this.#open.add(from);
-    from.pipe(to);
-    from.on("error", () => to.resetAndDestroy());
-    from.on("close", () => {
-      this.#open.delete(from);
-      // What has been read is still written; a connection that was cut leaves no other one half open.
-      if (!from.readableEnded) to.destroy();
-    });
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

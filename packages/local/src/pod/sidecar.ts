@@ -41,12 +41,12 @@ export interface SidecarSettings {
   /** All addresses of the instance, as `127.16.4.0/22`. */
   readonly addressRange: string;
   readonly podStateFolder: (podName: string) => string;
-  /** Published ports of a gateway's pod. A descriptor is there unless the proxy has to bind the port itself. */
+  /** Published ports of a gateway's pod. */
   readonly publishedPorts: readonly {
     readonly address: string;
     readonly hostPort: number;
     readonly targetPort: number;
-    readonly descriptor: number | undefined;
+    readonly descriptor: number;
   }[];
 }
 
@@ -60,7 +60,6 @@ export function sidecarSpec(
   logFile: string,
   restart: RestartPolicy,
 ): ProcessSpec {
-  const inherited = settings.publishedPorts.filter((port) => port.descriptor !== undefined);
   const { network } = pod;
   const podFolder = settings.podStateFolder(pod.name);
   makeOwnFolder(podFolder);
@@ -73,7 +72,7 @@ export function sidecarSpec(
       ...network.enter({ user: "proxy", cwd: stateFolder, env: environmentOf(pod, stateFolder, settings) }),
     }),
     logFile,
-    listenDescriptors: inherited.map((port) => [port.targetPort, port.descriptor!]),
+    listenDescriptors: settings.publishedPorts.map(({ targetPort, descriptor }) => [targetPort, descriptor]),
     restart,
     // Its endpoints are withdrawn by then: it need not wait for clients that do not know.
     stopSignal: "SIGINT",
@@ -139,10 +138,9 @@ export function tokenFile(
   return network.tokenFile(settings.podStateFolder(name));
 }
 
-/** Node metadata by Istio's names; `APP_ADDRESS` and `PUBLISHED_PORTS` are ours. */
+/** Node metadata by Istio's names; `APP_ADDRESS` is ours. */
 function nodeMetadata(pod: ProxiedPod, settings: SidecarSettings): Readonly<Record<string, unknown>> {
   const { plan, network } = pod;
-  const bound = settings.publishedPorts.filter((port) => port.descriptor === undefined);
   return {
     NAME: pod.name,
     NAMESPACE: plan.namespace,
@@ -158,10 +156,5 @@ function nodeMetadata(pod: ProxiedPod, settings: SidecarSettings): Readonly<Reco
     APP_CONTAINERS: plan.containers.map((container) => container.name).join(","),
     INTERCEPTION_MODE: network.interceptionMode,
     ...(plan.injection === "gateway" ? {} : { APP_ADDRESS: network.addresses.app }),
-    ...(bound.length === 0
-      ? {}
-      : {
-          PUBLISHED_PORTS: bound.map(({ address, hostPort, targetPort }) => ({ address, port: hostPort, targetPort })),
-        }),
   };
 }

@@ -31,24 +31,27 @@ function openPorts(t: TestContext): PublishedPorts {
   return ports;
 }
 
-const never = (): boolean => false;
+/** As a gateway takes it. */
+function inherited(ports: PublishedPorts): { readonly fd: number } {
+  return { fd: ports.forPod({ namespace: "s", labels: { app: "gateway" } })[0]!.descriptor };
+}
 
 test("a port is open as long as a Service asks for it", async (t) => {
   const ports = openPorts(t);
   const port = await freePort();
-  assert.deepEqual(ports.update([gateway(`${port}:8080`)], never), []);
+  assert.deepEqual(ports.update([gateway(`${port}:8080`)]), []);
   assert.equal(await tcpCheck({ address: "127.0.0.1", connect: machineHere.connect }, port, 1000), true);
   const [held] = ports.forPod({ namespace: "s", labels: { app: "gateway" } });
   // A second look changes nothing: the gateways that run have inherited this very socket.
-  ports.update([gateway(`${port}:8080`)], never);
+  ports.update([gateway(`${port}:8080`)]);
   assert.equal(ports.forPod({ namespace: "s", labels: { app: "gateway" } })[0]!.descriptor, held!.descriptor);
-  ports.update([], never);
+  ports.update([]);
   assert.equal(await tcpCheck({ address: "127.0.0.1", connect: machineHere.connect }, port, 1000), false);
 });
 
 test("it leads to the pods of its Service alone", async (t) => {
   const ports = openPorts(t);
-  ports.update([gateway(`${await freePort()}:8080`)], never);
+  ports.update([gateway(`${await freePort()}:8080`)]);
   assert.equal(ports.forPod({ namespace: "s", labels: { app: "other" } }).length, 0);
   assert.equal(ports.forPod({ namespace: "other", labels: { app: "gateway" } }).length, 0);
 });
@@ -59,7 +62,7 @@ test("a port that is in use is told with its holder and a remedy, and the others
   t.after(() => server.close());
   const { port } = server.address() as AddressInfo;
   const other = await freePort();
-  const [problem] = ports.update([gateway(`${port}:8080,${other}:8443`)], never);
+  const [problem] = ports.update([gateway(`${port}:8080,${other}:8443`)]);
   const told = withHolder(problem!, machineHere);
   assert.match(told.message, new RegExp(`^port 127\\.0\\.0\\.1:${port} is in use by process ${process.pid} \\(`));
   assert.match(told.suggestion, /--publish \d+:8080$/);
@@ -77,7 +80,7 @@ test("the remedy leads around every port that is in use, and keeps what the comm
   const service = gateway(`${a}:8080,${b}:8443,9999:9000`);
   const ports = new PublishedPorts([{ hostPort: kept, targetPort: 9000 }]);
   t.after(() => ports.close());
-  const problems = ports.update([service], never);
+  const problems = ports.update([service]);
   assert.deepEqual(
     problems.map(({ takenPort }) => takenPort),
     [a, b],
@@ -91,22 +94,14 @@ test("the remedy leads around every port that is in use, and keeps what the comm
     overrides.map(([hostPort, targetPort]) => ({ hostPort: hostPort!, targetPort: targetPort! })),
   );
   t.after(() => again.close());
-  assert.deepEqual(again.update([service], never), []);
+  assert.deepEqual(again.update([service]), []);
 });
 
 test("two Services cannot publish the same port", async (t) => {
   const ports = openPorts(t);
   const port = await freePort();
-  const [problem] = ports.update([gateway(`${port}:8080`), gateway(`${port}:80`, "second")], never);
+  const [problem] = ports.update([gateway(`${port}:8080`), gateway(`${port}:80`, "second")]);
   assert.match(problem!.message, /is published by Service s\/gateway already/);
-});
-
-test("a port that the proxy binds itself is left alone", async (t) => {
-  const ports = openPorts(t);
-  const port = await freePort();
-  ports.update([gateway(`${port}:8080`)], () => true);
-  assert.equal(await tcpCheck({ address: "127.0.0.1", connect: machineHere.connect }, port, 1000), false);
-  assert.equal(ports.forPod({ namespace: "s", labels: { app: "gateway" } })[0]!.descriptor, undefined);
 });
 
 test("a port of the command line that no Service asks for is told", async (t) => {
@@ -116,18 +111,18 @@ test("a port of the command line that no Service asks for is told", async (t) =>
   ];
   const ports = new PublishedPorts(mappings);
   t.after(() => ports.close());
-  ports.update([gateway("8080:8080")], never);
+  ports.update([gateway("8080:8080")]);
   assert.deepEqual(ports.unusedOverrides(), [mappings[1]]);
 });
 
 test("what is waited for is told until it has come", async (t) => {
   const ports = openPorts(t);
   const port = await freePort();
-  ports.update([gateway(`${port}:8080`)], () => true);
+  ports.update([gateway(`${port}:8080`)]);
   const told: (readonly string[])[] = [];
   // As a gateway that knows no endpoint yet, until somebody has heard that it is waited for.
   const server = createHttpServer((_, response) => response.writeHead(told.length === 0 ? 503 : 200).end());
-  server.listen(port, "127.0.0.1");
+  server.listen(inherited(ports));
   t.after(() => server.close());
   const signal = AbortSignal.timeout(60_000);
   const pods = [{ namespace: "s", labels: { app: "gateway" } }];
@@ -141,7 +136,7 @@ test("what is waited for is told until it has come", async (t) => {
 test("a gateway that takes the PROXY protocol is told that nobody is spoken for, and asked again while it is silent", async (t) => {
   const ports = openPorts(t);
   const port = await freePort();
-  ports.update([gateway(`${port}:8080`)], () => true);
+  ports.update([gateway(`${port}:8080`)]);
   const received: string[] = [];
   const server = createServer((socket) => {
     socket.on("error", () => undefined).setEncoding("latin1");
@@ -153,7 +148,7 @@ test("a gateway that takes the PROXY protocol is told that nobody is spoken for,
       if (received.length > 1) socket.end("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n");
     });
   });
-  server.listen(port, "127.0.0.1");
+  server.listen(inherited(ports));
   t.after(() => server.close());
   const pods = [{ namespace: "s", labels: { app: "gateway" }, takesProxyProtocol: true } as const];
   await ports.waitForAnswers(pods, AbortSignal.timeout(60_000), () => undefined);
@@ -173,9 +168,9 @@ for (const { name, headers, isPartial } of unavailable) {
   test(name, async (t) => {
     const ports = openPorts(t);
     const port = await freePort();
-    ports.update([gateway(`${port}:8080`)], () => true);
+    ports.update([gateway(`${port}:8080`)]);
     const server = createHttpServer((_, response) => response.writeHead(503, headers).end());
-    server.listen(port, "127.0.0.1");
+    server.listen(inherited(ports));
     t.after(() => server.close());
     const pods = [{ namespace: "s", labels: { app: "gateway" } }];
     await ports.waitForAnswers(pods, AbortSignal.timeout(60_000), () => undefined, isPartial);

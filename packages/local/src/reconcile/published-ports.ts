@@ -22,8 +22,7 @@ const probeTimeoutMs = 2000;
 const triedPorts = 100;
 
 interface HeldPort extends WantedPort {
-  /** undefined when the gateway's proxy binds the port itself. */
-  readonly descriptor: number | undefined;
+  readonly descriptor: number;
 }
 
 /** What a gateway's pod is told of a port. */
@@ -31,7 +30,7 @@ export interface PortForPod {
   readonly address: string;
   readonly hostPort: number;
   readonly targetPort: number;
-  readonly descriptor: number | undefined;
+  readonly descriptor: number;
 }
 
 export class PublishedPorts {
@@ -46,11 +45,10 @@ export class PublishedPorts {
   }
 
   /**
-   * Takes the ports that the Services ask for and lets go of those that none asks for any more. Envoy cannot inherit a
-   * socket: a port that leads to pods of which `bindsItself` is true is left to them. Answers what stands in the way of
-   * a port.
+   * Takes the ports that the Services ask for and lets go of those that none asks for any more. Answers what stands in
+   * the way of a port.
    */
-  update(services: readonly Service[], bindsItself: (service: Service) => boolean): readonly PortProblem[] {
+  update(services: readonly Service[]): readonly PortProblem[] {
     this.#services = services;
     const { ports, problems } = wantedPorts(services, this.#overrides);
     const found: PortProblem[] = problems.map(({ service, ...problem }) => ({
@@ -66,16 +64,14 @@ export class PublishedPorts {
     for (const [hostPort, held] of this.#held) {
       const still = wanted.get(hostPort);
       if (still !== undefined && sameTarget(still, held)) continue;
-      if (held.descriptor !== undefined) closeSocket(held.descriptor);
+      closeSocket(held.descriptor);
       this.#held.delete(hostPort);
     }
     const taken: WantedPort[] = [];
     for (const [hostPort, port] of wanted) {
       if (this.#held.has(hostPort)) continue;
-      const service = services.find((each) => matchesService(each, port));
       try {
-        const own = service !== undefined && bindsItself(service);
-        this.#held.set(hostPort, { ...port, descriptor: own ? undefined : this.#listen(port) });
+        this.#held.set(hostPort, { ...port, descriptor: this.#listen(port) });
       } catch (error) {
         if (!(error instanceof SystemCallFailed)) throw error;
         if (error.code === "EADDRINUSE") taken.push(port);
@@ -192,7 +188,7 @@ export class PublishedPorts {
   }
 
   close(): void {
-    for (const { descriptor } of this.#held.values()) if (descriptor !== undefined) closeSocket(descriptor);
+    for (const { descriptor } of this.#held.values()) closeSocket(descriptor);
     this.#held.clear();
   }
 }

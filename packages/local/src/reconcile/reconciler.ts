@@ -225,15 +225,7 @@ export class Reconciler implements PodListener {
   }
 
   #updatePorts(): readonly PortProblem[] {
-    const deployments = this.#watch?.list("Deployment") ?? [];
-    return this.#ports.update(this.#services(), (service) =>
-      deployments.some((deployment) => this.#isOnEnvoy(service, deployment)),
-    );
-  }
-
-  #isOnEnvoy(service: Service, deployment: Deployment): boolean {
-    const plan = this.#planOf(deployment);
-    return plan.proxy === "envoy" && isBehind(service, plan);
+    return this.#ports.update(this.#services());
   }
 
   #services(): readonly Service[] {

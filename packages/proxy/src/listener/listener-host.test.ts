@@ -6,12 +6,12 @@ import { test, type TestContext } from "node:test";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { Logging } from "@tulle/telemetry";
+import { parseListenDescriptors } from "@tulle/listening";
 import { DataPath } from "../worker/data-path.ts";
 import { handBuiltConnectionManager, handBuiltListener, prefixRoutes } from "../testing/hand-built-runtime.ts";
 import { Client, runProxy, until } from "../testing/running-proxy.ts";
 import type { Listener } from "./listener.ts";
 import { freeAddressBlock, freePort } from "../../../../tests/tools/processes.ts";
-import { parseListenDescriptors } from "./inherited-descriptors.ts";
 import { ListenerHost } from "./listener-host.ts";
 
 const get = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";

@@ -3,7 +3,13 @@
 import net, { isIPv6 } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { makeTransparent } from "@tulle/capture";
-import { acceptBacklog, descriptorLimit, descriptorOf, DescriptorReserve } from "@tulle/listening";
+import {
+  acceptBacklog,
+  descriptorLimit,
+  descriptorOf,
+  DescriptorReserve,
+  type InheritedDescriptors,
+} from "@tulle/listening";
 import { Trouble } from "@tulle/telemetry";
 import type { DataPath } from "../worker/data-path.ts";
 import { ipPortText } from "../http/ip-port-text.ts";
@@ -11,7 +17,6 @@ import { sameAddress, sameAddresses } from "../runtime/same-addresses.ts";
 import type { ListenAddress, Listener } from "./listener.ts";
 import { ActiveListener } from "./active-listener.ts";
 import { ListenerAddresses } from "./listener-addresses.ts";
-import type { InheritedDescriptors } from "./inherited-descriptors.ts";
 import { reaches } from "./reaches.ts";
 import { OwnUserGate } from "../own-user/own-user-gate.ts";
 

@@ -2,11 +2,11 @@
 import { parentPort } from "node:worker_threads";
 import { systemClock } from "@tulle/timing";
 import { Logging, MetricRegistry } from "@tulle/telemetry";
+import { parseListenDescriptors } from "@tulle/listening";
 import { AppliedConfig } from "../apply/applied-config.ts";
 import type { ConfigUpdate } from "../apply/config-update.ts";
 import { CheckQueue } from "../cluster/health-check/check-queue.ts";
 import { detachedScope } from "../fields/compile-scope.ts";
-import { parseListenDescriptors } from "../listener/inherited-descriptors.ts";
 import { ListenerHost } from "../listener/listener-host.ts";
 import { ConfigRecords } from "../runtime/config-records.ts";
 import { RuntimeOwner } from "../runtime/runtime-owner.ts";

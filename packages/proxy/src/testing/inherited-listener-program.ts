@@ -2,8 +2,8 @@
 // second and third, and on what it inherits for that port; says when it accepts, logs warnings on standard error,
 // drains when something comes on its standard input, and ends with that.
 import { Logging, textSink } from "@tulle/telemetry";
+import { parseListenDescriptors } from "@tulle/listening";
 import { DataPath } from "../worker/data-path.ts";
-import { parseListenDescriptors } from "../listener/inherited-descriptors.ts";
 import { ListenerHost } from "../listener/listener-host.ts";
 import { handBuiltConnectionManager, handBuiltListener, prefixRoutes } from "./hand-built-runtime.ts";
 
