@@ -31,19 +31,37 @@ function parseArguments(args) {
   return { active: state === "on", percentage: Number(percentage), ...options };
 }
 
-function catalogPods({ version, dir }) {
-  const tulle = path.resolve(path.dirname(fileURLToPath(import.meta.url)), "../../packages/cli/bin/tulle.mjs");
+const tulle = path.resolve(path.dirname(fileURLToPath(import.meta.url)), "../../packages/cli/bin/tulle.mjs");
+
+function runTulle(dir, ...args) {
   const where = dir === undefined ? [] : ["--dir", dir];
-  const text = execFileSync(process.execPath, [tulle, "pods", "-o", "json", ...where], {
+  const [command, ...rest] = args;
+  return execFileSync(process.execPath, [tulle, command, ...where, ...rest], {
     encoding: "utf8",
     stdio: ["ignore", "pipe", "inherit"],
   });
-  return JSON.parse(text).filter(
+}
+
+function catalogPods({ version, dir }) {
+  return JSON.parse(runTulle(dir, "pods", "-o", "json")).filter(
     (pod) =>
       pod.namespace === "shop" &&
       pod.labels.app === "catalog" &&
       (version === undefined || pod.labels.version === version),
   );
+}
+
+async function post(url, body) {
+  const answer = await fetch(url, { method: "POST", headers: { "content-type": "application/json" }, body });
+  return { ok: answer.ok, text: await answer.text() };
+}
+
+/** A pod with a network of its own is asked from within: this machine has no way there. */
+async function tell(pod, body, { dir }) {
+  if (pod.app.address !== pod.address) return post(`http://${pod.app.address}:${pod.app.port}/blowup`, body);
+  const [url, text] = [`http://localhost:${pod.app.port}/blowup`, body].map((each) => JSON.stringify(each));
+  const program = `(${post.toString()})(${url}, ${text}).then((answer) => console.log(JSON.stringify(answer)))`;
+  return JSON.parse(runTulle(dir, "exec", "-n", pod.namespace, pod.name, "--", "node", "-e", program));
 }
 
 if (process.argv.slice(2).some((word) => word === "--help" || word === "-h")) {
@@ -65,11 +83,7 @@ const rule = wanted.active
   ? { active: true, type: "500", percentage: wanted.percentage }
   : { active: false, type: "500" };
 for (const pod of pods) {
-  const answer = await fetch(`http://${pod.app.address}:${pod.app.port}/blowup`, {
-    method: "POST",
-    headers: { "content-type": "application/json" },
-    body: JSON.stringify(rule),
-  });
-  process.stdout.write(`${pod.name}: ${(await answer.text()).trim()}\n`);
-  if (!answer.ok) process.exitCode = 1;
+  const { ok, text } = await tell(pod, JSON.stringify(rule), wanted);
+  process.stdout.write(`${pod.name}: ${text.trim()}\n`);
+  if (!ok) process.exitCode = 1;
 }
