@@ -42,7 +42,7 @@ test("what needs a process of its own has one", async () => {
     "tests/parity/two.test.ts": plain,
     "tests/parity/whole.test.ts": `${plain}await ShopInstance.start();\n`,
     "tests/e2e/looks.test.ts": `${plain}useRunningShop("Tulle's proxy", take);\n`,
-    "tests/e2e/routes.test.ts": `${plain}useRunningShop(name, take);\nafter(() => {});\n`,
+    "tests/e2e/routes.test.ts": `${plain}routingTests({ mode: "loopback", proxy: "tulle" });\nafter(() => {});\n`,
     "tests/e2e/signs-in.test.ts": `${plain}useRunningShop("whole, Tulle's proxy", take);\n`,
   };
   await withFiles(files, async (root) => {

@@ -28,7 +28,7 @@ const foldersInBatches: ReadonlySet<string> = new Set(["golden", "parity", "simu
 
 /** Of the batch of files that share a running shop (tests/e2e/running-shop.ts); the whole shop has one of its own. */
 function sharedShop(text: string): string | undefined {
-  if (!text.includes("useRunningShop(")) return undefined;
+  if (!/useRunningShop\(|Tests\(\{ mode: "loopback"/.test(text)) return undefined;
   return /["`]whole, /.test(text) ? "whole-shop" : "running-shop";
 }
 

@@ -1,31 +1,15 @@
-// The same shop on a stock Envoy: beside every app and as the gateway, and mixed with Tulle's own proxy.
+// The same shop on a stock Envoy, beside every app and as the gateway; and mixed with Tulle's own proxy.
 import assert from "node:assert/strict";
 import { readFile, writeFile } from "node:fs/promises";
 import path from "node:path";
-import { describe, test } from "node:test";
+import { test } from "node:test";
 import { isDeepStrictEqual } from "node:util";
 import { envoyPath } from "../tools/envoy-path.ts";
 import { waitFor } from "../tools/processes.ts";
-import { grpcRuleTests } from "./grpc-rules.ts";
-import { useRunningShop } from "./running-shop.ts";
+import { meshTests } from "./mesh-tests.ts";
 import { httpRequest, inParallel, ShopInstance } from "./shop-instance.ts";
-import { wireTests } from "./tls-between-sidecars.ts";
 
-describe("Envoy everywhere", () => {
-  let shop: ShopInstance;
-  useRunningShop("a stock Envoy", (running) => (shop = running));
-
-  test("the routing rules hold", () => assertRulesHold(shop, /./));
-});
-
-describe("the catalog's gRPC port beside a stock Envoy", () => {
-  grpcRuleTests((take) => useRunningShop("a stock Envoy", take));
-});
-
-describe("a shop on a stock Envoy", () => {
-  // Envoy does not count so.
-  wireTests((take) => useRunningShop("a stock Envoy", take), { countsSecurity: false });
-});
+meshTests({ mode: "loopback", proxy: "envoy" });
 
 async function putEnvoyBesideWebapp(folder: string): Promise<void> {
   const file = path.join(folder, "webapp.yaml");

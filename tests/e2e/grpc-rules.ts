@@ -6,8 +6,10 @@ import { after, test } from "node:test";
 import { isDeepStrictEqual } from "node:util";
 import { type CatalogByGrpc, catalogByGrpc } from "../../samples/shop/webapp/catalog-by-grpc.ts";
 import { startProcess, waitFor } from "../tools/processes.ts";
-import type { UseShop } from "./running-shop.ts";
-import { httpRequest, inParallel, type ShopInstance } from "./shop-instance.ts";
+import type { MeshVariant } from "./mesh-variant.ts";
+import { statOf } from "./requests-on-their-way.ts";
+import { useRunningShop } from "./running-shop.ts";
+import { inParallel, type ShopInstance } from "./shop-instance.ts";
 
 const blowupScript = path.resolve(import.meta.dirname, "../../samples/shop/blowup");
 
@@ -22,22 +24,26 @@ interface Tally {
   readonly reached: Answers;
 }
 
-/** The tests of a suite; `use` gives them a shop. */
-export function grpcRuleTests(use: UseShop): void {
+/** The tests of a suite. */
+export function grpcRuleTests(variant: MeshVariant): void {
   let shop: ShopInstance;
-  let catalog: CatalogByGrpc;
-  use(async (running) => {
+  let catalog: CatalogByGrpc | undefined;
+  let way: { readonly proxy: string; close(): void } | undefined;
+  useRunningShop(variant, async (running) => {
     shop = running;
-    const { address } = await shop.pod("webapp");
-    catalog = catalogByGrpc("catalog.shop:9090", `http://${address}:15007`);
+    way = await shop.reach.proxyOf(await shop.pod("webapp"), { host: "catalog.shop", port: 9090 });
+    catalog = catalogByGrpc("catalog.shop:9090", way.proxy);
   });
-  after(() => catalog.close());
+  after(() => {
+    catalog?.close();
+    way?.close();
+  });
 
   async function tally(count: number, headers: Record<string, string> = {}): Promise<Tally> {
     const earlier = await countsOf(shop);
     const answers: Record<string, number> = {};
     await inParallel(count, 32, async () => {
-      const { status, body } = await catalog.read("1", headers, 30_000);
+      const { status, body } = await catalog!.read("1", headers, 30_000);
       const from = status !== 200 ? String(status) : "imageUrl" in (body as object) ? "v2" : "v1";
       answers[from] = (answers[from] ?? 0) + 1;
     });
@@ -130,11 +136,4 @@ async function countsOf(shop: ShopInstance): Promise<Counts> {
     assert.deepEqual([ofVersion("v1"), ofVersion("v2")], [v1, v2]);
   }
   return { retried, v1, v2 };
-}
-
-/** The sum of the counters whose names match. */
-async function statOf(shop: ShopInstance, podPrefix: string, pattern: string): Promise<number> {
-  const { address } = await shop.pod(podPrefix);
-  const page = await httpRequest(`http://${address}:15000/stats?filter=${encodeURIComponent(pattern)}`);
-  return page.body.split("\n").reduce((sum, line) => sum + Number(/: (\d+)$/.exec(line)?.[1] ?? 0), 0);
 }

@@ -3,17 +3,22 @@
 import assert from "node:assert/strict";
 import path from "node:path";
 import { test } from "node:test";
+import { isDeepStrictEqual } from "node:util";
 import { startProcess, waitFor } from "../tools/processes.ts";
-import type { UseShop } from "./running-shop.ts";
-import { inParallel, type RequestCount, type ShopInstance } from "./shop-instance.ts";
+import { type MeshVariant, untilTaken } from "./mesh-variant.ts";
+import { countRequests, type RequestsOnTheirWay } from "./requests-on-their-way.ts";
+import { useRunningShop } from "./running-shop.ts";
+import { inParallel, type ShopInstance } from "./shop-instance.ts";
 
 const blowupScript = path.resolve(import.meta.dirname, "../../samples/shop/blowup");
 
+type Answers = Readonly<Record<string, number>>;
+
 interface Tally {
   /** Answers by what gave them: v1, v2, or their status when that is not 200. */
-  readonly answers: Readonly<Record<string, number>>;
-  /** What each proxy counted meanwhile, by pod, reporter, service called, and version that answered. */
-  readonly counted: (filter: { pod: string; reporter: string; service: string; version?: string }) => number;
+  readonly answers: Answers;
+  /** What the proxies counted meanwhile. */
+  readonly counted: RequestsOnTheirWay;
 }
 
 /**
@@ -23,27 +28,14 @@ function assertNear(seen: number, expected: number, tolerance: number, what: str
   assert.ok(Math.abs(seen - expected) <= tolerance, `${seen} ${what}, expected ${expected} ± ${tolerance.toFixed(0)}`);
 }
 
-/** That all `count` requests took the whole way, and each version answered as often as its own proxy says. */
-function assertWholeWay({ answers, counted }: Tally, count: number): void {
-  const told = JSON.stringify(answers);
-  assert.equal(counted({ pod: "tulle-ingressgateway", reporter: "source", service: "webapp" }), count, told);
-  assert.equal(counted({ pod: "webapp", reporter: "destination", service: "webapp" }), count);
-  assert.equal(counted({ pod: "webapp", reporter: "source", service: "catalog" }), count);
-  for (const version of ["v1", "v2"]) {
-    const pod = `catalog-${version}`;
-    assert.equal(counted({ pod, reporter: "destination", service: "catalog" }), answers[version] ?? 0, pod);
-    assert.equal(counted({ pod: "webapp", reporter: "source", service: "catalog", version }), answers[version] ?? 0);
-  }
-}
-
 /** With `calls` where the answers are left to chance: what many tell apart better is asked in the long suite. */
-export function routingRuleTests(use: UseShop, calls: number): void {
+export function routingTests(variant: MeshVariant, calls: number): void {
   let shop: ShopInstance;
-  use((running) => (shop = running));
+  useRunningShop(variant, (running) => (shop = running));
 
   async function tally(count: number, headers: (index: number) => Record<string, string> = () => ({})): Promise<Tally> {
     const running = await shop.processes();
-    const earlier = await shop.requestCounts();
+    const counted = await countRequests(shop);
     const answers: Record<string, number> = {};
     // Retries wait: many at a time, so that they wait together.
     await inParallel(count, 64, async (index) => {
@@ -51,26 +43,26 @@ export function routingRuleTests(use: UseShop, calls: number): void {
       const from = status !== 200 ? String(status) : body.includes('"imageUrl"') ? "v2" : "v1";
       answers[from] = (answers[from] ?? 0) + 1;
     });
-    const later = await shop.requestCounts();
+    const result = { answers, counted: await counted() };
     // A proxy that was started again has lost what it counted.
     assert.deepEqual(await shop.processes(), running, shop.up.output());
-    return {
-      answers,
-      counted: ({ pod, reporter, service, version }) => {
-        const sum = (counts: readonly RequestCount[]): number =>
-          counts
-            .filter(
-              ({ pod: name, labels }) =>
-                name.startsWith(pod) &&
-                labels["reporter"] === reporter &&
-                labels["destination_service_name"] === service &&
-                (version === undefined || labels["destination_version"] === version),
-            )
-            .reduce((total, { value }) => total + value, 0);
-        return sum(later) - sum(earlier);
-      },
-    };
+    return result;
   }
+
+  /** That all `count` requests took the whole way, and each version answered as often as its own proxy says. */
+  function assertWholeWay({ answers, counted }: Tally, count: number): void {
+    const { v1 = 0, v2 = 0 } = answers;
+    assert.deepEqual(counted, {
+      fromGateway: count,
+      toWebapp: count,
+      fromWebapp: count,
+      retried: 0,
+      toCatalog: { v1, v2 },
+    });
+  }
+
+  const answersBecome = (expected: Answers, headers: Record<string, string> = {}): Promise<void> =>
+    untilTaken(variant, async () => isDeepStrictEqual((await tally(20, () => headers)).answers, expected));
 
   async function blowup(...args: readonly string[]): Promise<string> {
     const script = await startProcess("sh", [blowupScript, ...args, "--dir", shop.folder], { name: "blowup" });
@@ -82,6 +74,7 @@ export function routingRuleTests(use: UseShop, calls: number): void {
   test("rule 1: without a route that names a subset, requests are spread over both versions", async () => {
     for (const prepare of [() => Promise.resolve(), () => shop.applyRule("1-spread-over-versions")]) {
       await prepare();
+      await untilTaken(variant, async () => Object.keys((await tally(20)).answers).length === 2);
       const result = await tally(calls);
       assertWholeWay(result, calls);
       assert.deepEqual(Object.keys(result.answers).sort(), ["v1", "v2"]);
@@ -92,6 +85,7 @@ export function routingRuleTests(use: UseShop, calls: number): void {
 
   test("rule 2: everything goes to version 1", async () => {
     await shop.applyRule("2-everything-to-v1");
+    await answersBecome({ v1: 20 });
     const result = await tally(calls / 2);
     assertWholeWay(result, calls / 2);
     assert.deepEqual(result.answers, { v1: calls / 2 });
@@ -99,6 +93,7 @@ export function routingRuleTests(use: UseShop, calls: number): void {
 
   test("rule 3: a header reaches version 2, all else version 1", async () => {
     await shop.applyRule("3-dark-launch-v2");
+    await answersBecome({ v2: 20 }, { "x-dark-launch": "v2" });
     const dark = await tally(calls / 4, () => ({ "x-dark-launch": "v2" }));
     assertWholeWay(dark, calls / 4);
     assert.deepEqual(dark.answers, { v2: calls / 4 });
@@ -110,20 +105,22 @@ export function routingRuleTests(use: UseShop, calls: number): void {
 
   test("rule 4: retries lift the share of successes from a half to 1 - 0.5⁴", async () => {
     await shop.applyRule("1-spread-over-versions");
+    await untilTaken(variant, async () => Object.keys((await tally(20)).answers).length === 2);
     await blowup("on", "50");
     const without = await tally(calls);
     const successes = (each: Tally): number => (each.answers["v1"] ?? 0) + (each.answers["v2"] ?? 0);
-    const tries = (each: Tally): number =>
-      each.counted({ pod: "catalog", reporter: "destination", service: "catalog" });
+    const tries = ({ counted: { toCatalog } }: Tally): number => toCatalog.v1 + toCatalog.v2;
     assertNear(successes(without), calls / 2, 5 * Math.sqrt(calls * 0.5 * 0.5), "successes without retries");
     assert.equal(tries(without), calls);
 
     await shop.applyRule("4-retries");
+    await untilTaken(variant, async () => (await tally(20)).counted.retried > 0);
     const many = 2.5 * calls;
     const retried = await tally(many);
     const share = 1 - 0.5 ** 4;
     assertNear(successes(retried), many * share, 5 * Math.sqrt(many * share * (1 - share)), "successes with retries");
-    assert.equal(retried.counted({ pod: "webapp", reporter: "source", service: "catalog" }), many);
+    assert.equal(retried.counted.fromWebapp, many);
+    assert.equal(retried.counted.retried, tries(retried) - many);
     // 1 + 0.5 + 0.25 + 0.125 tries for each request, whose variance is 1.11.
     assertNear(tries(retried), many * 1.875, 5 * Math.sqrt(many * 1.11), "tries");
     // Where every try fails, nothing is left to chance: three retries, and neither two nor four.
@@ -134,6 +131,7 @@ export function routingRuleTests(use: UseShop, calls: number): void {
     await blowup("off");
     await shop.mustTulle("delete", "virtualservice", "catalog", "-n", "shop");
     await shop.waitForSync();
+    await untilTaken(variant, async () => Object.keys((await tally(20)).answers).length === 2);
   });
 
   test("rule 5: the catalog fails the chosen share, all unless chosen, and stops", async () => {
@@ -154,11 +152,11 @@ export function routingRuleTests(use: UseShop, calls: number): void {
   test("rule 6: the gateway sees the client's own address", async () => {
     await shop.mustTulle("apply", "-f", path.join(shop.folder, "rules", "6-keep-the-client-address.yaml"));
     await shop.waitForSync();
-    assert.equal((await shop.get("/api/catalog?rule=6")).status, 200);
+    assert.equal((await shop.get("/api/catalog", { "user-agent": "rule-6" })).status, 200);
     const line = await waitFor(
       async () => {
         const log = await shop.mustTulle("logs", "tulle-ingressgateway", "--tail", "20");
-        return log.split("\n").find((each) => each.includes("/api/catalog?rule=6"));
+        return log.split("\n").find((each) => each.includes('"rule-6"'));
       },
       { what: "the request in the gateway's log" },
     );

@@ -6,12 +6,13 @@ import { after, before } from "node:test";
 import { keyOf, keyText, kinds, sameContent, type Kind, type MeshResource } from "@tulle/config";
 import { envoyPath } from "../tools/envoy-path.ts";
 import { waitFor } from "../tools/processes.ts";
+import { type MeshVariant, variantName } from "./mesh-variant.ts";
+import { requireNamespaces } from "./namespaces-stage.ts";
 import { ShopInstance, type ShopOptions } from "./shop-instance.ts";
 
 /** By what is beside the apps and at the gateway; a whole one has the authorization server and all that needs it. */
 const shops = {
   "Tulle's proxy": {},
-  "a stock Envoy": { args: ["--proxy", "envoy"] },
   "whole, Tulle's proxy": { isWhole: true },
   "whole, a stock Envoy": { isWhole: true, args: ["--proxy", "envoy"] },
 } as const satisfies Readonly<Record<string, ShopOptions>>;
@@ -21,15 +22,21 @@ export type RunningShopName = keyof typeof shops;
 /** They come and go by themselves. */
 const unconfigured: readonly Kind[] = ["Pod", "EndpointSlice"];
 
-const running = new Map<RunningShopName, Promise<ShopInstance>>();
+const running = new Map<string, Promise<ShopInstance>>();
 
-function runningShop(name: RunningShopName): Promise<ShopInstance> {
+function runningShop(which: RunningShopName | MeshVariant): Promise<ShopInstance> {
+  const [name, options] = typeof which === "string" ? [which, shops[which]] : [variantName(which), { variant: which }];
   let starting = running.get(name);
   if (starting === undefined) {
-    starting = envoyPath().then((envoy) => ShopInstance.start({ ...shops[name], env: { TULLE_ENVOY: envoy } }));
+    starting = startShop(options);
     running.set(name, starting);
   }
   return starting;
+}
+
+async function startShop(options: ShopOptions): Promise<ShopInstance> {
+  if (options.variant?.mode === "namespaces") await requireNamespaces();
+  return ShopInstance.start({ ...options, env: { TULLE_ENVOY: await envoyPath() } });
 }
 
 // Of the whole process: which suite is the last one is not known where a pattern chooses among the tests.
@@ -42,10 +49,10 @@ after(async () => {
  * To be called in a `describe`: gives its tests the running shop of that name, and afterwards takes back what they
  * applied, so that the next suite finds it as this one did.
  */
-export function useRunningShop(name: RunningShopName, take: (shop: ShopInstance) => unknown): void {
+export function useRunningShop(which: RunningShopName | MeshVariant, take: (shop: ShopInstance) => unknown): void {
   let found: Found | undefined;
   before(async () => {
-    const shop = await runningShop(name);
+    const shop = await runningShop(which);
     found = { shop, resources: await configured(shop), pods: (await shop.pods()).length };
     await take(shop);
   });

@@ -2,7 +2,7 @@
 // registry.
 import assert from "node:assert/strict";
 import { cp, mkdir, mkdtemp, readFile, readdir, readlink, rm, symlink, writeFile } from "node:fs/promises";
-import { type Agent, request } from "node:http";
+import type { Agent } from "node:http";
 import { request as secureRequest } from "node:https";
 import { tmpdir } from "node:os";
 import path from "node:path";
@@ -13,17 +13,15 @@ import { podRow, type PodRow as Pod } from "@tulle/cli/pod-row";
 import { freePorts, startProcess, waitFor, type StartedProcess } from "../tools/processes.ts";
 import type { OrdinaryUser } from "../tools/ordinary-user.ts";
 import { mountTinyDisk, type TinyDisk } from "../tools/tiny-disk.ts";
+import { type Answer, httpRequest } from "./http-request.ts";
+import { type MeshVariant, variantArgs } from "./mesh-variant.ts";
+import { ShopReach } from "./shop-reach.ts";
 
+export { type Answer, httpRequest } from "./http-request.ts";
 export type { Pod };
 
 const root = path.resolve(import.meta.dirname, "../..");
 export const commandEntry = path.join(root, "packages", "cli", "src", "main.ts");
-
-export interface Answer {
-  readonly status: number;
-  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
-  readonly body: string;
-}
 
 export interface CommandResult {
   readonly code: number | null;
@@ -36,6 +34,8 @@ export interface ShopOptions {
   readonly isWhole?: boolean;
   /** Manifests to leave out besides: what a test is not about costs its start. */
   readonly without?: readonly string[];
+  /** Without it: loopback mode, Tulle's proxy. */
+  readonly variant?: MeshVariant;
   /** More arguments of `tulle up`. */
   readonly args?: readonly string[];
   /** The state folder is on a file system of its own, of this size; only root may mount one. */
@@ -64,6 +64,8 @@ export class ShopInstance implements AsyncDisposable {
   readonly securePort: number;
   /** `tulle up` as it runs now. */
   up!: StartedProcess;
+  /** What is within. */
+  readonly reach: ShopReach;
   /** Under the state folder, where `stateDiskBytes` asks for it. */
   disk: TinyDisk | undefined;
   readonly #parent: string;
@@ -75,9 +77,10 @@ export class ShopInstance implements AsyncDisposable {
     folder: string,
     ports: ShopPorts,
     env: Readonly<Record<string, string | undefined>>,
-    user: OrdinaryUser | undefined,
+    { user, variant }: ShopOptions,
   ) {
     this.#user = user;
+    this.reach = new ShopReach(this, variant?.mode ?? "loopback");
     this.#parent = parent;
     this.folder = folder;
     this.port = ports.plain;
@@ -104,13 +107,14 @@ export class ShopInstance implements AsyncDisposable {
     await options.prepare?.(folder);
     const env = { XDG_STATE_HOME: path.join(parent, "state"), TULLE_DIR: undefined, ...options.env };
     if (options.user !== undefined) options.user.own(parent);
-    const shop = new ShopInstance(parent, folder, ports, env, options.user);
+    const shop = new ShopInstance(parent, folder, ports, env, options);
     if (options.stateDiskBytes !== undefined) {
       const state = path.join(folder, ".tulle");
       await mkdir(state, { mode: 0o700 });
       shop.disk = await mountTinyDisk(state, options.stateDiskBytes);
     }
-    shop.up = await shop.#startUp(options.args);
+    const variant = options.variant === undefined ? [] : variantArgs(options.variant);
+    shop.up = await shop.#startUp([...variant, ...(options.args ?? [])]);
     return shop;
   }
 
@@ -145,6 +149,7 @@ export class ShopInstance implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
+    this.reach[Symbol.dispose]();
     await this.up.stop({ signal: "SIGINT" });
     await this.disk?.[Symbol.asyncDispose]();
     await rm(this.#parent, { recursive: true, force: true });
@@ -238,9 +243,7 @@ export class ShopInstance implements AsyncDisposable {
   /** `istio_requests_total` of every proxy, by pod. */
   async requestCounts(): Promise<readonly RequestCount[]> {
     const pods = await this.pods();
-    const texts = await Promise.all(
-      pods.map(async ({ address }) => (await httpRequest(`http://${address}:15000/stats/prometheus`)).body),
-    );
+    const texts = await Promise.all(pods.map((pod) => this.reach.admin(pod, "/stats/prometheus")));
     return pods.flatMap(({ name }, index) => parseCounts(name, texts[index]!));
   }
 
@@ -327,37 +330,6 @@ function parseCounts(pod: string, text: string): RequestCount[] {
     );
     return [{ pod, labels, value: Number(match[2]) }];
   });
-}
-
-export interface RequestOptions {
-  readonly method?: string;
-  readonly headers?: Readonly<Record<string, string>>;
-  readonly body?: string;
-  readonly timeoutMs?: number;
-  /** Keeps connections; without it the request has one of its own. */
-  readonly agent?: Agent;
-}
-
-/** One request, whole. */
-export function httpRequest(url: string, options: RequestOptions = {}): Promise<Answer> {
-  const { promise, resolve, reject } = Promise.withResolvers<Answer>();
-  const outgoing = request(url, {
-    method: options.method ?? "GET",
-    headers: options.headers ?? {},
-    agent: options.agent ?? false,
-    timeout: options.timeoutMs ?? 30_000,
-  });
-  outgoing.once("response", (response) => {
-    let body = "";
-    response.setEncoding("utf8");
-    response.on("data", (chunk: string) => (body += chunk));
-    response.once("error", reject);
-    response.once("end", () => resolve({ status: response.statusCode!, headers: response.headers, body }));
-  });
-  outgoing.once("timeout", () => outgoing.destroy(new Error(`${url} did not answer in time`)));
-  outgoing.once("error", reject);
-  outgoing.end(options.body);
-  return promise;
 }
 
 /** Verified as a browser that trusts the authority would. */

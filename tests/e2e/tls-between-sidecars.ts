@@ -9,8 +9,9 @@ import { type CapturedConnection, PacketCapture } from "../tools/packet-capture.
 import { waitFor } from "../tools/processes.ts";
 import { temporaryFolder } from "../tools/temporary-folder.ts";
 import { negotiatedVersion, tlsRecords } from "../tools/tls-records.ts";
-import type { UseShop } from "./running-shop.ts";
-import { type Answer, httpRequest, inParallel, type Pod, type ShopInstance } from "./shop-instance.ts";
+import type { MeshVariant } from "./mesh-variant.ts";
+import { useRunningShop } from "./running-shop.ts";
+import { type Answer, inParallel, type Pod, type ShopInstance } from "./shop-instance.ts";
 
 const tls13 = 0x0304;
 const handshakeRecord = 22;
@@ -20,11 +21,6 @@ const encryptedTypes: ReadonlySet<number> = new Set([23, 20]);
 /** Where the sidecar of a pod takes requests for its app. */
 function inbound({ address, app }: Pod): string {
   return `${address}:${app!.port}`;
-}
-
-/** A request of a program outside of the mesh, straight to the sidecar. */
-function plainly(pod: Pod): Promise<Answer> {
-  return httpRequest(`http://${inbound(pod)}/items/1`);
 }
 
 /** Connections of before are used again, and streams need no new ones: clusters that change make them anew. */
@@ -59,12 +55,44 @@ function assertTls13Alone({ client, server, fromClient, fromServer }: CapturedCo
   for (const { type } of [...fromTheServer, ...fromTheClient]) assert.ok(encryptedTypes.has(type), `${where}: ${type}`);
 }
 
-/** The tests of a suite; `use` gives them a shop. */
-export function wireTests(use: UseShop, { countsSecurity }: { readonly countsSecurity: boolean }): void {
-  let shop: ShopInstance;
-  use((running) => (shop = running));
+/** What is seen where packets of the sidecars pass. */
+class WireTap implements AsyncDisposable {
+  readonly #captures: readonly PacketCapture[];
 
-  if (countsSecurity)
+  private constructor(captures: readonly PacketCapture[]) {
+    this.#captures = captures;
+  }
+
+  /** On the machine's loopback interface, or on all of each pod with a network of its own. */
+  static async start(shop: ShopInstance, sidecars: readonly Pod[], filter: string): Promise<WireTap> {
+    const places = await Promise.all(sidecars.map((pod) => shop.reach.enter(pod)));
+    const tapped = places.every((enter) => enter.length === 0)
+      ? [{ networkInterface: "lo" }]
+      : places.flatMap((enter) => ["lo", "eth0"].map((networkInterface) => ({ networkInterface, enter })));
+    const captures: PacketCapture[] = [];
+    for (const options of tapped) captures.push(await PacketCapture.start(filter, options));
+    return new WireTap(captures);
+  }
+
+  async connections(): Promise<readonly CapturedConnection[]> {
+    return (await Promise.all(this.#captures.map((capture) => capture.connections()))).flat();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const capture of this.#captures) await capture[Symbol.asyncDispose]();
+  }
+}
+
+/** The tests of a suite. */
+export function wireTests(variant: MeshVariant): void {
+  let shop: ShopInstance;
+  useRunningShop(variant, (running) => (shop = running));
+
+  /** A request of a program outside of the mesh, straight to the sidecar. */
+  const plainly = (pod: Pod): Promise<Answer> => shop.reach.fromOutside(pod, "/items/1");
+
+  // A stock Envoy does not count so.
+  if (variant.proxy === "tulle")
     test("requests between workloads of the shop count as encrypted, those of plain clients as not", async () => {
       const catalog = await shop.pod("catalog-v1");
       await plainly(catalog);
@@ -102,7 +130,7 @@ export function wireTests(use: UseShop, { countsSecurity }: { readonly countsSec
     const sides = sidecars.map(({ address, app }) => `(host ${address} and port ${app!.port})`);
     // The last hop to an app of the same pod is in the clear: it shows that the capture would see what it looks for.
     const own = `(host ${webapp.app!.address} and port ${webapp.app!.port})`;
-    await using capture = await PacketCapture.start(`tcp and (${[...sides, own].join(" or ")})`);
+    await using capture = await WireTap.start(shop, sidecars, `tcp and (${[...sides, own].join(" or ")})`);
 
     assert.equal((await plainly(catalogs[0]!)).status, 200, "PERMISSIVE serves a plain client");
     // Goes through all hops, since the front end hands it on.
@@ -114,7 +142,10 @@ export function wireTests(use: UseShop, { countsSecurity }: { readonly countsSec
     };
     const meshed = async (): Promise<readonly CapturedConnection[]> => {
       const callers = new Set([gateway, webapp].map(({ address }) => address));
-      return (await capture.connections()).filter(({ client }) => callers.has(client.split(":")[0]!));
+      // Whoever asks whether the app of a pod is ready comes from the pod's own address, and past the sidecars.
+      const host = (place: string): string => place.split(":")[0]!;
+      const seen = await capture.connections();
+      return seen.filter(({ client, server }) => callers.has(host(client)) && host(client) !== host(server));
     };
     const toEachSidecar = async (): Promise<boolean> => {
       const seen = (await meshed()).filter(({ fromServer }) => (fromServer?.length ?? 0) > 0);
