@@ -12,11 +12,11 @@ export async function requireNamespaces(): Promise<void> {
 
 export const namespacesArgs = ["--mode", "namespaces"];
 
-/** The shop with `plain` beside it. */
-export function startWithPlain(): Promise<ShopInstance> {
+/** The shop with `plain` beside it, and with `more`. */
+export function startWithPlain(more = ""): Promise<ShopInstance> {
   return ShopInstance.start({
     args: namespacesArgs,
-    prepare: (folder) => writeFile(path.join(folder, "plain.yaml"), plain),
+    prepare: (folder) => writeFile(path.join(folder, "plain.yaml"), `${plain}---${more}`),
   });
 }
 

@@ -6,11 +6,11 @@ import { readFile, writeFile } from "node:fs/promises";
 import { type AddressInfo, createServer } from "node:net";
 import path from "node:path";
 import { after, before, describe, test } from "node:test";
-import { waitFor } from "../tools/processes.ts";
+import { freePort, waitFor } from "../tools/processes.ts";
 import { assertNothingLeft, machineOf, namespacesOf } from "./machine-traces.ts";
 import { namespacesArgs, plain, requireNamespaces, startWithPlain } from "./namespaces-stage.ts";
 import { OutsideClient, outsideAddresses } from "./outside-client.ts";
-import { type CommandResult, ShopInstance } from "./shop-instance.ts";
+import { type CommandResult, httpRequest, ShopInstance } from "./shop-instance.ts";
 
 /** Listens at both families, as programs do that name no address; the first caller is the last one. */
 const dualStackServer = `
@@ -22,12 +22,14 @@ const dualStackServer = `
 const publishing = (port: number): string => `
 apiVersion: v1
 kind: Service
-metadata: { name: taken, namespace: shop, annotations: { local.tulle.io/publish: "${port}:3000" } }
+metadata: { name: published, namespace: shop, annotations: { local.tulle.io/publish: "${port}:3000" } }
 spec: { selector: { app: catalog }, ports: [{ name: http, port: 80, targetPort: 3000 }] }
 `;
 
 describe("both families, nodes and the commands of the walk-through", { timeout: 300_000 }, () => {
   let shop: ShopInstance;
+  /** A port of the machine that leads to the catalog, past the gateway. */
+  let catalogPort: number;
   const exec = (...words: readonly string[]): Promise<CommandResult> => shop.tulle("exec", ...words);
   async function run(pod: string, ...command: readonly string[]): Promise<string> {
     const { code, stdout, stderr } = await exec(pod, "--", ...command);
@@ -37,9 +39,24 @@ describe("both families, nodes and the commands of the walk-through", { timeout:
 
   before(async () => {
     await requireNamespaces();
-    shop = await startWithPlain();
+    catalogPort = await freePort();
+    shop = await startWithPlain(publishing(catalogPort));
   });
   after(() => shop?.[Symbol.asyncDispose]());
+
+  test("a published port of an app leads through its sidecar, from its node", async () => {
+    const ask = () => httpRequest(`http://127.0.0.1:${catalogPort}/items/1`);
+    const answer = await ask();
+    assert.equal(answer.status, 200);
+    assert.notEqual(answer.headers["x-envoy-upstream-service-time"], undefined);
+    const file = path.join(shop.folder, "policies", "1-strict-mutual-tls.yaml");
+    await shop.mustTulle("apply", "-f", file);
+    await shop.waitForSync();
+    await assert.rejects(ask(), { code: "ECONNRESET" });
+    await shop.mustTulle("delete", "-f", file);
+    await shop.waitForSync();
+    assert.equal((await ask()).status, 200);
+  });
 
   test("the walk-through's commands do in a pod what they do in a container", async () => {
     const header = ["-H", "Content-Type: application/json"];

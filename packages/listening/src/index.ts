@@ -7,3 +7,4 @@ export * from "./inherited-descriptors.ts";
 export * from "./joined-connections.ts";
 export * from "./oldest-makes-way.ts";
 export * from "./reachable-addresses.ts";
+export * from "./way-in.ts";

@@ -1,13 +1,13 @@
 // Runs a stock Envoy beside the agent, as a child that starts and ends with it.
 import { type ChildProcess, spawn } from "node:child_process";
+import { connect, type Socket } from "node:net";
 import { constants } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
-import { parseListenDescriptors } from "@tulle/listening";
+import { parseListenDescriptors, WayIn, type WayInOptions } from "@tulle/listening";
 import type { DrainTimes } from "@tulle/proxy";
 import { adminAddress as adminAddressOf } from "../bootstrap/bootstrap.ts";
 import { adminRequest } from "./admin-request.ts";
 import type { ProxyMetrics, RunningDataPlane, StartDataPlane } from "./data-plane.ts";
-import { WayIn, type WayInOptions } from "./way-in.ts";
 
 export const startEnvoy: StartDataPlane = async ({ settings, bootstrapPath, env, logging }) => {
   const log = logging.logger("agent");
@@ -34,9 +34,26 @@ export const startEnvoy: StartDataPlane = async ({ settings, bootstrapPath, env,
   log.info("envoy runs", { pid: child.pid });
   // It listens at the same address as its admin page: at the pod's own, or at all of a network of its own.
   const host = adminAddressOf(settings);
-  const wayIn = { descriptors: parseListenDescriptors(env["TULLE_LISTEN_FDS"]), host, log };
+  const descriptors = parseListenDescriptors(env["TULLE_LISTEN_FDS"]);
+  const wayIn = { descriptors, connect: connectFor(host, settings.podAddress), log };
   return new EnvoyProcess({ child, ended, adminAddress: host, wayIn });
 };
+
+/** Where connections to a loopback address come from unless they are bound. */
+const usualClient = "127.0.0.1";
+
+/**
+ * Envoy cannot inherit sockets. It sees the client's address where that is one of this machine's own network alone, and
+ * the pod's in the place of any other: no connection can be made from there, and nobody is to pass for a local program.
+ */
+function connectFor(host: string, podAddress: string): WayInOptions["connect"] {
+  return (port, client): Socket => {
+    const to = { host, port, allowHalfOpen: true };
+    // A bound connection has a port of the machine for itself alone; no more are bound than need it.
+    if (client === usualClient) return connect(to);
+    return connect({ ...to, localAddress: client.startsWith("127.") ? client : podAddress });
+  };
+}
 
 // After SIGTERM Envoy ends within moments; what does not is stuck.
 const killAfterMs = 5_000;

@@ -40,6 +40,7 @@ interface Parts extends OwnNetwork {
   readonly wayOut: WayOut;
   readonly roots: PublicRoots;
   readonly folders: MeshFolders;
+  readonly onTrouble: (message: string) => void;
 }
 
 export class NamespacesNetwork implements MeshNetwork {
@@ -60,9 +61,11 @@ export class NamespacesNetwork implements MeshNetwork {
   readonly #services: ClusterServices;
   readonly #wayOut: WayOut;
   readonly #hasWayByIpv6: boolean;
+  readonly #onTrouble: (message: string) => void;
   #cables = 0;
 
-  private constructor({ machine, userNamespace, nodes, programs, services, wayOut, roots, folders }: Parts) {
+  private constructor({ machine, userNamespace, nodes, programs, services, wayOut, roots, folders, onTrouble }: Parts) {
+    this.#onTrouble = onTrouble;
     this.#services = services;
     this.#wayOut = wayOut;
     this.#hasWayByIpv6 = machine.hasWayByIpv6();
@@ -88,15 +91,12 @@ export class NamespacesNetwork implements MeshNetwork {
       const roots = new PublicRoots(stateFolder);
       const folders = { ...foldersOf(stateFolder, env), roots: roots.folder, installation };
       const nodes = await makeFabric();
-      const services = await ClusterServices.start({
-        nodes,
-        machine,
-        programs,
-        onTrouble: (message) => onEvent({ type: "trouble", message }),
-      });
+      const onTrouble = (message: string): void => onEvent({ type: "trouble", message });
+      const services = await ClusterServices.start({ nodes, machine, programs, onTrouble });
       using fabric = NetworkNamespace.current();
       const wayOut = await WayOut.open({ machine, fabric, device: machinesBridge, inside: insideRanges });
-      return new NamespacesNetwork({ machine, userNamespace, nodes, programs, services, wayOut, roots, folders });
+      const parts = { nodes, programs, services, wayOut, roots, folders, onTrouble };
+      return new NamespacesNetwork({ machine, userNamespace, ...parts });
     } catch (error) {
       throw new CannotStart(
         `the network of the pods cannot be made: ${(error as Error).message}`,
@@ -141,6 +141,7 @@ export class NamespacesNetwork implements MeshNetwork {
       folders: this.#folders,
       hasWayByIpv6: this.#hasWayByIpv6,
       onClose: () => node.release(number),
+      onTrouble: this.#onTrouble,
     });
   }
 

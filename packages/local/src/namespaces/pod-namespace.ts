@@ -3,8 +3,10 @@
 import { closeSync } from "node:fs";
 import path from "node:path";
 import { type CapturePlan, installCapture, NetworkNamespace, planOfAnnotations } from "@tulle/capture";
+import { WayIn } from "@tulle/listening";
 import type { PodPlan } from "../pod/pod-plan.ts";
-import type { PodAddresses, PodNetwork, ProgramEntry, ProgramStart } from "../network/pod-network.ts";
+import { secondDescriptor } from "../network/libc.ts";
+import type { PodAddresses, PodNetwork, ProgramEntry, ProgramStart, PublishedSocket } from "../network/pod-network.ts";
 import { type AddressPair, insideRanges } from "./addresses.ts";
 import { type Node, podsBridge } from "./fabric.ts";
 import { ipBatch, setSysctls } from "./ip-batch.ts";
@@ -29,6 +31,8 @@ export interface PodNamespaceOptions {
   /** Without it, names with addresses of both families are called by IPv4. */
   readonly hasWayByIpv6: boolean;
   readonly onClose: () => void;
+  /** A whole sentence, for people. */
+  readonly onTrouble: (message: string) => void;
 }
 
 /** Ports below 1024 take no right here, as in containers, and ping takes none either. */
@@ -53,13 +57,16 @@ export class PodNamespace implements PodNetwork {
   readonly proxyAt = "127.0.0.1";
   readonly appAt: string;
   readonly listenAt = "0.0.0.0";
+  readonly leadIn?: NonNullable<PodNetwork["leadIn"]>;
   readonly #options: PodNamespaceOptions;
   #made: Made | undefined;
   #isClosed = false;
 
   constructor(options: PodNamespaceOptions) {
-    const { address, node } = options;
+    const { address, node, plan } = options;
     this.#options = options;
+    // A gateway takes them itself, and so sees who comes.
+    if (plan.injection !== "gateway") this.leadIn = (ports) => this.#leadIn(ports);
     this.addresses = { pod: address.ipv4, app: address.ipv4 };
     this.ips = [address.ipv4, address.ipv6];
     this.appAt = address.ipv4;
@@ -157,6 +164,22 @@ export class PodNamespace implements PodNetwork {
     const files = start.user === "proxy" ? proxyFiles : keeper.files;
     const spaces = { network: network.path, mounts: pathOf(files) };
     return { ...programEntry(this.#options.programs, spaces, start), within: keeper.within };
+  }
+
+  /**
+   * As on Kubernetes a node leads to a pod what comes from outside: from the node's own address. So it passes the
+   * sidecar; what a program of the pod itself connects to would not.
+   */
+  #leadIn(ports: readonly PublishedSocket[]): WayIn {
+    const { address, node, name, onTrouble } = this.#options;
+    const byPort = Map.groupBy(ports, ({ targetPort }) => targetPort);
+    return new WayIn({
+      descriptors: new Map(
+        [...byPort].map(([port, each]) => [port, each.map(({ descriptor }) => secondDescriptor(descriptor))]),
+      ),
+      connect: (port) => node.network.connect({ host: address.ipv4, port, allowHalfOpen: true }),
+      log: { error: (message) => onTrouble(`published ports of ${name}: ${message}`), info: () => undefined },
+    });
   }
 
   close(): void {

@@ -12,6 +12,7 @@ const setsockoptCall = library.func("int setsockopt(int fd, int level, int name,
 const bindCall = library.func("int bind(int fd, const uint8_t *address, uint32_t length)");
 const listenCall = library.func("int listen(int fd, int backlog)");
 const closeCall = library.func("int close(int fd)");
+const fcntlCall = library.func("int fcntl(int fd, int command, int argument)");
 
 const linux = process.platform === "linux";
 const addressFamilyInet = 2;
@@ -21,6 +22,8 @@ const socketStream = 1;
 const socketCloseOnExec = linux ? 0o2000000 : 0;
 const socketLevel = linux ? 1 : 0xffff;
 const reuseAddress = linux ? 2 : 4;
+/** F_DUPFD_CLOEXEC. */
+const duplicateCloseOnExec = linux ? 1030 : 67;
 const lockExclusive = 2;
 const lockNonBlocking = 4;
 
@@ -66,6 +69,13 @@ export function listeningSocket(
 function openTcpSocket(kind: "tcp4" | "tcp6"): number {
   const family = kind === "tcp6" ? addressFamilyInet6 : addressFamilyInet;
   return socketCall(family, socketStream | socketCloseOnExec, 0) as number;
+}
+
+/** A second descriptor of the same socket, which no child process inherits. @throws {SystemCallFailed} */
+export function secondDescriptor(descriptor: number): number {
+  const second = fcntlCall(descriptor, duplicateCloseOnExec, 0) as number;
+  if (second < 0) throw new SystemCallFailed("fcntl", koffi.errno());
+  return second;
 }
 
 export function closeSocket(descriptor: number): void {

@@ -68,7 +68,15 @@ export interface PodNetwork {
   readonly prepare?: (podFolder: string) => Promise<void>;
   /** Called once everything is prepared. */
   enter(start: ProgramStart): ProgramEntry;
+  /** Where a proxy does not take published ports itself: leads them to the pod until it is closed. */
+  readonly leadIn?: (ports: readonly PublishedSocket[]) => { close(): void };
   close(): void;
+}
+
+/** A socket of the machine that stands for a port of a pod. */
+export interface PublishedSocket {
+  readonly targetPort: number;
+  readonly descriptor: number;
 }
 
 /** The machine's own network. */

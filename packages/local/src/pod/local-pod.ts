@@ -81,6 +81,8 @@ export class LocalPod implements ProgramOwner {
   /** When it was told to leave (RFC 3339). */
   leavingSince: string | undefined;
   #proxyRestart: Promise<void> | undefined;
+  /** There while the pod is ready, where its network leads published ports to it. */
+  #wayIn: { close(): void } | undefined;
 
   constructor(name: string, plan: PodPlan, network: PodNetwork, settings: PodSettings, listener: PodListener) {
     this.name = name;
@@ -262,6 +264,7 @@ export class LocalPod implements ProgramOwner {
   /** Ends everything at once. */
   destroy(): void {
     clearTimeout(this.#networkTimer);
+    this.#wayIn?.close();
     for (const program of this.#all) program.stopProbes();
     this.#endToken();
     for (const program of this.#all) program.process.destroy();
@@ -370,7 +373,13 @@ export class LocalPod implements ProgramOwner {
   }
 
   onChange(): void {
+    this.#openOrCloseWayIn();
     this.#listener.onChange(this);
+  }
+
+  #openOrCloseWayIn(): void {
+    if (!this.ready) this.#wayIn?.close();
+    this.#wayIn = this.ready ? (this.#wayIn ?? this.network.leadIn?.(this.#settings.publishedPorts)) : undefined;
   }
 
   onUnexpectedEnd(program: string, end: ProcessEnd, logFile: string): void {

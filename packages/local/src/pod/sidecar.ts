@@ -72,7 +72,10 @@ export function sidecarSpec(
       ...network.enter({ user: "proxy", cwd: stateFolder, env: environmentOf(pod, stateFolder, settings) }),
     }),
     logFile,
-    listenDescriptors: settings.publishedPorts.map(({ targetPort, descriptor }) => [targetPort, descriptor]),
+    listenDescriptors:
+      network.leadIn === undefined
+        ? settings.publishedPorts.map(({ targetPort, descriptor }) => [targetPort, descriptor])
+        : [],
     restart,
     // Its endpoints are withdrawn by then: it need not wait for clients that do not know.
     stopSignal: "SIGINT",

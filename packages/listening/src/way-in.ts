@@ -1,24 +1,18 @@
-// The way in to an Envoy by sockets that the parent process has bound. Envoy cannot inherit them: the agent takes their
-// connections and makes each a second time, from the address of the client that it is for.
-import { createServer, type Server, type Socket, connect } from "node:net";
-import {
-  descriptorLimit,
-  descriptorOf,
-  DescriptorReserve,
-  type InheritedDescriptors,
-  joinConnections,
-} from "@tulle/listening";
+// The way in to a program that cannot inherit the sockets which others come to: each of their connections is made a
+// second time.
+import { createServer, type Server, type Socket } from "node:net";
 import type { Logger } from "@tulle/telemetry";
+import { descriptorLimit, descriptorOf, DescriptorReserve } from "./descriptor-reserve.ts";
+import type { InheritedDescriptors } from "./inherited-descriptors.ts";
+import { joinConnections } from "./joined-connections.ts";
 
 export interface WayInOptions {
+  /** Its own: they are closed with it. */
   readonly descriptors: InheritedDescriptors;
-  /** Where Envoy listens, at the ports that the descriptors are for. */
-  readonly host: string;
-  readonly log: Logger;
+  /** To the program's port, for a client of that address; it allows to be half open. */
+  readonly connect: (port: number, client: string) => Socket;
+  readonly log: Pick<Logger, "error" | "info">;
 }
-
-/** Where connections to a loopback address come from unless they are bound. */
-const usualClient = "127.0.0.1";
 
 export class WayIn {
   readonly #servers: readonly Server[];
@@ -46,16 +40,8 @@ export class WayIn {
   #accept(socket: Socket, port: number): void {
     // Each needs a second descriptor.
     if (this.#reserve.refuses(descriptorOf(socket), performance.now())) return void socket.destroy();
-    const client = socket.remoteAddress ?? usualClient;
-    const onward = connect({
-      host: this.#options.host,
-      port,
-      allowHalfOpen: true,
-      noDelay: true,
-      // A bound connection has a port of the machine for itself alone; no more are bound than need it.
-      ...(client === usualClient ? {} : { localAddress: client }),
-    });
-    joinConnections(socket, onward);
+    const onward = this.#options.connect(port, socket.remoteAddress ?? "");
+    joinConnections(socket, onward.setNoDelay(true));
   }
 
   /** Takes no more: they wait for whoever else has the sockets, or comes next. Those that are open go on. */
