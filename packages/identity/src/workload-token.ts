@@ -16,6 +16,8 @@ export {
   authorityAudience,
   localTokenIssuer,
   serviceAccountSubject,
+  type TokenJudge,
+  type TokenVerdict,
   type WorkloadIdentityClaims,
   workloadTokenKeyFile,
 } from "./token/workload-token.ts";

@@ -6,4 +6,5 @@ export * from "./client/kubernetes-client.ts";
 export * from "./client/kubernetes-error.ts";
 export * from "./follow/object-follower.ts";
 export * from "./store/kubernetes-store.ts";
+export * from "./identity/token-review.ts";
 export * from "./install/custom-resources.ts";

@@ -1,7 +1,7 @@
 // The authority's desk: one certificate request comes in over gRPC, and a certificate or a reason goes out. Both are
 // written down.
 import { type SigningRefusal, spiffeIdText } from "@tulle/identity";
-import type { WorkloadTokenKey } from "@tulle/identity/workload-token";
+import type { TokenJudge } from "@tulle/identity/workload-token";
 import type { Logger, ProcessSpan, ProcessTracer, SeldomWarnings } from "@tulle/telemetry";
 import type { CertificateAnswer, CertificateCall } from "@tulle/xds";
 import type { CaMetrics } from "./ca-metrics.ts";
@@ -11,7 +11,7 @@ import { proveCaller } from "./prove-caller.ts";
 
 export interface CertificateDesk {
   readonly authority: Pick<MeshAuthority, "signing" | "now">;
-  readonly tokenKeys: readonly WorkloadTokenKey[];
+  readonly judgeToken: TokenJudge;
   readonly pods: KnownPods;
   readonly metrics: CaMetrics;
   readonly log: Logger;
@@ -67,11 +67,11 @@ async function judge(
   call: CertificateCall,
   span: ProcessSpan | undefined,
 ): Promise<CertificateAnswer> {
-  const { authority, metrics, log, warnings, tokenKeys, pods } = desk;
+  const { authority, metrics, log, warnings, judgeToken, pods } = desk;
   const { signing } = authority;
   metrics.requests.increment();
   const { trustDomain } = signing;
-  const caller = await proveCaller(call, { trustDomain, tokenKeys, pods, nowMs: authority.now() });
+  const caller = await proveCaller(call, { trustDomain, judgeToken, pods });
   if (!caller.ok) {
     metrics.authenticationFailures.increment();
     warnings.tell(caller.status, "a certificate was refused", { peer: call.peer, reason: caller.message });

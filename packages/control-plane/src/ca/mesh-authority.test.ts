@@ -99,7 +99,7 @@ test("new roots are heard of first, sign next, and the old ones go last", async 
       onDisconnect: () => undefined,
     },
     authority,
-    tokenKeys: [],
+    judgeToken: async () => ({ ok: false, message: "none is believed" }),
     pods: {
       get: () => ({ serviceAccount: "web", uid: undefined, labels: {} }),
       count: () => 1,

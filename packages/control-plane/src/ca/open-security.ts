@@ -2,7 +2,15 @@
 // signed with, and what is counted of both.
 import path from "node:path";
 import type { Clock } from "@tulle/timing";
-import { openWorkloadTokenKey, type WorkloadTokenKey, workloadTokenKeyFile } from "@tulle/identity/workload-token";
+import {
+  authorityAudience,
+  localTokenIssuer,
+  openWorkloadTokenKey,
+  type TokenJudge,
+  verifyWorkloadToken,
+  type WorkloadTokenKey,
+  workloadTokenKeyFile,
+} from "@tulle/identity/workload-token";
 import type { Logger, MetricRegistry, ProcessTracer } from "@tulle/telemetry";
 import { type CaMetrics, caMetrics } from "./ca-metrics.ts";
 import { MeshAuthority } from "./mesh-authority.ts";
@@ -11,7 +19,7 @@ import { MeshAuthority } from "./mesh-authority.ts";
 export interface Security {
   readonly authority: MeshAuthority;
   readonly metrics: CaMetrics;
-  readonly tokenKey: WorkloadTokenKey;
+  readonly judgeToken: TokenJudge;
   readonly log: Logger;
   readonly tracer?: ProcessTracer | undefined;
 }
@@ -24,7 +32,12 @@ export interface SecurityOptions {
   readonly cacertsDirectory?: string;
   readonly workloadTtlMs?: number;
   readonly maxWorkloadTtlMs?: number;
+  /** Where the platform hands out tokens and says whose they are; without it they are signed by a key of the state. */
+  readonly judgeToken?: TokenJudge;
 }
+
+/** The platform and the authority may run on two machines, whose clocks differ a little. */
+const clockSkewMs = 10_000;
 
 /** Throws when the state of the authority or the key cannot be read. */
 export async function openSecurity(
@@ -35,8 +48,6 @@ export async function openSecurity(
   tracer?: ProcessTracer,
 ): Promise<Security> {
   const { stateDirectory, trustDomain = "cluster.local", cacertsDirectory, workloadTtlMs, maxWorkloadTtlMs } = options;
-  const opened = await openWorkloadTokenKey(path.join(stateDirectory, workloadTokenKeyFile));
-  if (!opened.ok) throw new Error(opened.message);
   const metrics = caMetrics(registry);
   const authority = await MeshAuthority.open({
     stateDirectory,
@@ -48,5 +59,17 @@ export async function openSecurity(
     ...(workloadTtlMs === undefined ? {} : { workloadTtlMs }),
     ...(maxWorkloadTtlMs === undefined ? {} : { maxWorkloadTtlMs }),
   });
-  return { authority, metrics, tokenKey: opened.key, log, tracer };
+  const judgeToken = options.judgeToken ?? judgeBy(await openKey(stateDirectory), authority);
+  return { authority, metrics, judgeToken, log, tracer };
+}
+
+async function openKey(stateDirectory: string): Promise<WorkloadTokenKey> {
+  const opened = await openWorkloadTokenKey(path.join(stateDirectory, workloadTokenKeyFile));
+  if (!opened.ok) throw new Error(opened.message);
+  return opened.key;
+}
+
+function judgeBy(key: WorkloadTokenKey, { now }: Pick<MeshAuthority, "now">): TokenJudge {
+  const believed = { keys: [key], issuer: localTokenIssuer, audience: authorityAudience, clockSkewMs };
+  return (token) => verifyWorkloadToken(token, { ...believed, nowMs: now() });
 }

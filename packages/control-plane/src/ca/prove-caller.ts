@@ -1,11 +1,6 @@
 // Who asks for a certificate: proved by a workload token, by the certificate that is to be renewed, or not at all.
 import { type SpiffeId, spiffeIdText } from "@tulle/identity";
-import {
-  authorityAudience,
-  localTokenIssuer,
-  verifyWorkloadToken,
-  type WorkloadTokenKey,
-} from "@tulle/identity/workload-token";
+import type { TokenJudge } from "@tulle/identity/workload-token";
 import type { PeerIdentity } from "@tulle/xds";
 import type { KnownPods } from "./known-pods.ts";
 
@@ -15,9 +10,9 @@ export type ProvenCaller =
       readonly ok: false;
       /**
        * - `UNAUTHENTICATED`: the proof is worth nothing. - `PERMISSION_DENIED`: it is good, and no pod is known that it
-       *   could be of.
+       *   could be of. - `UNAVAILABLE`: who could say cannot be asked now.
        */
-      readonly status: "UNAUTHENTICATED" | "PERMISSION_DENIED";
+      readonly status: "UNAUTHENTICATED" | "PERMISSION_DENIED" | "UNAVAILABLE";
       /** Holds nothing of the token: it goes to the caller and into the log. */
       readonly message: string;
     };
@@ -30,13 +25,9 @@ export interface CallerProof {
 
 export interface CallerRules {
   readonly trustDomain: string;
-  readonly tokenKeys: readonly WorkloadTokenKey[];
+  readonly judgeToken: TokenJudge;
   readonly pods: KnownPods;
-  readonly nowMs: number;
 }
-
-/** The platform and the authority may run on two machines, whose clocks differ a little. */
-const clockSkewMs = 10_000;
 
 export async function proveCaller(
   { bearerToken, peerIdentity }: CallerProof,
@@ -56,15 +47,9 @@ export async function proveCaller(
     : refused("UNAUTHENTICATED", `the token is of ${token}, the client certificate of ${certificate}`);
 }
 
-async function byToken(token: string, { trustDomain, tokenKeys, pods, nowMs }: CallerRules): Promise<ProvenCaller> {
-  const verified = await verifyWorkloadToken(token, {
-    keys: tokenKeys,
-    issuer: localTokenIssuer,
-    audience: authorityAudience,
-    nowMs,
-    clockSkewMs,
-  });
-  if (!verified.ok) return refused("UNAUTHENTICATED", verified.message);
+async function byToken(token: string, { trustDomain, judgeToken, pods }: CallerRules): Promise<ProvenCaller> {
+  const verified = await judgeToken(token);
+  if (!verified.ok) return refused(verified.isUnavailable ? "UNAVAILABLE" : "UNAUTHENTICATED", verified.message);
   const { namespace, serviceAccount, pod } = verified.identity;
   const known = pods.get(namespace, pod.name);
   // The token outlives its pod by up to an hour; Kubernetes' TokenReview refuses it from then on, too.
@@ -90,6 +75,6 @@ function byCertificate(identity: PeerIdentity, { pods }: CallerRules): ProvenCal
     : refused("PERMISSION_DENIED", `no pod of the namespace ${namespace} runs under ${serviceAccount}`);
 }
 
-function refused(status: "UNAUTHENTICATED" | "PERMISSION_DENIED", message: string): ProvenCaller {
+function refused(status: Extract<ProvenCaller, { ok: false }>["status"], message: string): ProvenCaller {
   return { ok: false, status, message };
 }

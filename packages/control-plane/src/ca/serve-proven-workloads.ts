@@ -1,6 +1,6 @@
 // The port with TLS (15012): ADS and SDS for workloads that have proved who they are, and certificates for those that
 // are about to.
-import type { WorkloadTokenKey } from "@tulle/identity/workload-token";
+import type { TokenJudge } from "@tulle/identity/workload-token";
 import { type Logger, type ProcessTracer, SeldomWarnings } from "@tulle/telemetry";
 import {
   type AdsServerHandlers,
@@ -28,7 +28,7 @@ export interface ProvenWorkloadsOptions {
   >;
   readonly handlers: AdsServerHandlers;
   readonly authority: MeshAuthority;
-  readonly tokenKeys: readonly WorkloadTokenKey[];
+  readonly judgeToken: TokenJudge;
   readonly pods: KnownPods;
   readonly metrics: CaMetrics;
   readonly log: Logger;

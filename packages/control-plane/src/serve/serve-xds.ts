@@ -67,10 +67,10 @@ export async function serveXds(
   try {
     const plaintext = xdsAddress && opened(await serveAds({ ...shared, address: xdsAddress, handlers: pusher }));
     if (security === undefined) return disposable({ plaintext, tls: undefined, join: undefined }, open);
-    const { authority, metrics, log, tokenKey, tracer } = security;
+    const { authority, metrics, log, judgeToken, tracer } = security;
     const handlers = machines?.following(pusher) ?? pusher;
     const renewals = machines?.desk.renewals;
-    const proven = { handlers, authority, tokenKeys: [tokenKey], pods, metrics, log, tracer, renewals };
+    const proven = { handlers, authority, judgeToken, pods, metrics, log, tracer, renewals };
     const serve = async (address: Address, desk?: MachineHandlers): Promise<Address | undefined> =>
       opened(await serveProvenWorkloads({ ...proven, server: { ...shared, address }, machines: desk }));
     const tls = xdsTlsAddress && (await serve(xdsTlsAddress));

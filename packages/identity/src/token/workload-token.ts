@@ -6,6 +6,19 @@ export interface WorkloadIdentityClaims {
   readonly pod: { readonly name: string; readonly uid: string };
 }
 
+export type TokenVerdict =
+  | { readonly ok: true; readonly identity: WorkloadIdentityClaims }
+  | {
+      readonly ok: false;
+      /** Who could say cannot be asked now. */
+      readonly isUnavailable?: true;
+      /** Holds nothing of the token: it may be logged. */
+      readonly message: string;
+    };
+
+/** Says whose a token is, for the platform that hands them out. Never rejects. */
+export type TokenJudge = (token: string) => Promise<TokenVerdict>;
+
 /** Only ES256 is ever signed or believed: neither `none` nor an HMAC under the public key has a chance. */
 export const workloadTokenAlgorithm = "ES256";
 
