@@ -1,6 +1,7 @@
-// The entry of a machine whose network swallows everything: no stream ends, and nothing is told any more.
+// The entries of machines whose network swallows everything, so that no stream ends and nothing is told any more, and
+// of those whose streams come back later than their words.
 import assert from "node:assert/strict";
-import { test } from "node:test";
+import { test, type TestContext } from "node:test";
 import { parseResource } from "@tulle/config";
 import { Logging } from "@tulle/telemetry";
 import { ManualClock } from "@tulle/timing/testing";
@@ -22,7 +23,8 @@ const machine: SavedMachine = {
   certificates: {},
 };
 
-test("who says nothing for 30 s is not well, and has no entry after the grace; one word brings it back", async (t) => {
+/** A store with the machine's group; `begin` is a control plane that begins. */
+async function world(t: TestContext) {
   const { running } = await provenWorld(t);
   const { store } = running;
   const { resource } = parseResource({
@@ -37,9 +39,18 @@ test("who says nothing for 30 s is not well, and has no entry after the grace; o
   register.setMachine(machine);
   const clock = new ManualClock();
   const log = new Logging({ level: "off" }).logger("machines");
-  const entries = new MachineEntries({ store, register, graceMs: 10_000, clock, log });
-  t.after(() => entries.close());
   const health = () => store.list("WorkloadEntry", "shop").map(({ status }) => status?.conditions?.[0]?.reason);
+  const begin = (): MachineEntries => {
+    const entries = new MachineEntries({ store, register, graceMs: 10_000, clock, log });
+    t.after(() => entries.close());
+    return entries;
+  };
+  return { health, begin, clock };
+}
+
+test("who says nothing for 30 s is not well, and has no entry after the grace; one word brings it back", async (t) => {
+  const { health, begin, clock } = await world(t);
+  const entries = begin();
   const stream = {};
   entries.connected(machine, stream);
   await entries.told(machine, true, "");
@@ -58,3 +69,28 @@ test("who says nothing for 30 s is not well, and has no entry after the grace; o
   await entries.told(machine, true, "");
   assert.deepEqual([health(), entries.listedAs(machine)], [["Ready"], "ledger-10.9.0.4"]);
 });
+
+for (const { name, next, expected } of [
+  { name: "its stream comes", next: "stream", expected: ["Ready"] },
+  { name: "the grace of the start has passed, whatever it says", next: "grace", expected: [] },
+  { name: "it is not well", next: "not well", expected: ["NotReady"] },
+] as const) {
+  test(`whose word comes before its stream after a restart keeps its entry until ${name}`, async (t) => {
+    const { health, begin, clock } = await world(t);
+    const earlier = begin();
+    earlier.connected(machine, {});
+    await earlier.told(machine, true, "");
+    await earlier.close();
+    const entries = begin();
+    for (let word = 0; word < 5; word += 1) {
+      await entries.told(machine, true, "");
+      assert.deepEqual(health(), ["Ready"]);
+      clock.pass(5_000);
+    }
+    if (next === "stream") entries.connected(machine, {});
+    if (next === "grace") clock.pass(5_000);
+    if (next === "not well") await entries.told(machine, false, "its disk is full");
+    else await waitFor(() => health().join() === expected.join(), { what: "its entry to be as it should" });
+    assert.deepEqual(health(), expected);
+  });
+}

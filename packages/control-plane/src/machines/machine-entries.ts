@@ -25,6 +25,8 @@ const silenceMs = 30_000;
 interface Presence {
   /** Its newest stream: one that an address left behind ends only after minutes. */
   stream: object | undefined;
+  /** Of an earlier run, with no stream in this one yet: its streams may only be on their way. */
+  awaitsFirstStream: boolean;
   isSilent: boolean;
   cancelSilence: () => void;
   /** Undefined before it has told anything in this run. */
@@ -44,7 +46,10 @@ export class MachineEntries {
   constructor(options: MachineEntriesOptions) {
     this.#options = options;
     const atStartMs = Math.max(options.graceMs, leastGraceAtStartMs);
-    for (const machine of options.register.machines) this.#startGrace(machine, atStartMs);
+    for (const machine of options.register.machines) {
+      this.#of(machine).awaitsFirstStream = true;
+      this.#startGrace(machine, atStartMs);
+    }
     this.#unwatch = options.store.watch((changes) => {
       if (!changes.some(({ resource }) => resource.kind === "WorkloadGroup")) return;
       for (const machine of options.register.machines) void this.#update(machine);
@@ -84,6 +89,7 @@ export class MachineEntries {
   connected(machine: SavedMachine, stream: object): void {
     const presence = this.#of(machine);
     presence.stream = stream;
+    presence.awaitsFirstStream = false;
     presence.cancelGrace();
     // Before it tells how it is, an entry of an earlier run stays as it was.
     if (presence.told !== undefined) void this.#update(machine);
@@ -106,10 +112,13 @@ export class MachineEntries {
     presence.cancelSilence();
     presence.cancelSilence = this.#options.clock.after(silenceMs, () => {
       presence.isSilent = true;
+      presence.awaitsFirstStream = false;
       this.#startGrace(machine, this.#options.graceMs);
       void this.#update(machine);
     });
-    if (presence.stream === undefined) this.#startGrace(machine, this.#options.graceMs);
+    // The grace of the start is not prolonged by words of one whose stream never comes.
+    const hasLostStream = presence.stream === undefined && !presence.awaitsFirstStream;
+    if (hasLostStream) this.#startGrace(machine, this.#options.graceMs);
     return this.#update(machine);
   }
 
@@ -142,7 +151,8 @@ export class MachineEntries {
     if (presence === undefined) {
       const nothing = (): void => undefined;
       const timers = { cancelSilence: nothing, cancelGrace: nothing };
-      presence = { stream: undefined, isSilent: false, told: undefined, isStopping: false, ...timers };
+      const unknown = { stream: undefined, awaitsFirstStream: false, told: undefined };
+      presence = { ...unknown, isSilent: false, isStopping: false, ...timers };
       this.#presence.set(key, presence);
     }
     return presence;
@@ -155,6 +165,7 @@ export class MachineEntries {
       if (isThere(presence)) return;
       this.#options.log.warning("a machine has vanished: its entry goes", { machine: keyOf(machine) });
       presence.told = undefined;
+      presence.awaitsFirstStream = false;
       presence.isStopping = true;
       void this.#update(machine);
     });
@@ -190,11 +201,11 @@ export class MachineEntries {
     const presence = this.#of(machine);
     const { told, isStopping } = presence;
     if (isStopping) return undefined;
-    if (told === undefined) return "as it is";
+    if (told === undefined || (presence.awaitsFirstStream && told.isReady)) return "as it is";
     const isHealthy = isThere(presence) && told.isReady;
     const [reason, message] = isHealthy
       ? ["Ready", "the machine says so"]
-      : !isThere(presence)
+      : !isThere(presence) && !presence.awaitsFirstStream
         ? ["Disconnected", "its agent has no connection to the control plane"]
         : ["NotReady", told.reason === "" ? "the machine says so" : told.reason];
     return machineEntry(group, machine, this.#since(machine, { isHealthy, reason, message, since: "" }));
