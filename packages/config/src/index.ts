@@ -94,7 +94,7 @@ export type {
 export { meshConfigOf, providerHost, readMeshConfig } from "./mesh-config/mesh-config.ts";
 export type { MeshNetworksConfig } from "./mesh-config/mesh-networks.ts";
 export { meshNetworksOf } from "./mesh-config/mesh-networks.ts";
-export { labelledNetwork, networkGatewayPort } from "./rules/network-labels.ts";
+export { labelledNetwork, leadsIntoNetwork } from "./rules/network-labels.ts";
 export type { Path } from "./findings/places.ts";
 export { parseDuration } from "./schema/duration.ts";
 export type {

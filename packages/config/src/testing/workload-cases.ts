@@ -29,11 +29,18 @@ export const workloadCases: readonly AnalyzeCase[] = [
 { apiVersion: v1, kind: Service, metadata: { name: s, namespace: shop }, spec: { externalIPs: [192.0.2.1, "2001:db8::1"], ports: [{ name: tcp-a, port: 80 }, { name: b, port: 81, protocol: SCTP }] } }
 ---
 { apiVersion: v1, kind: Service, metadata: { name: way-in, namespace: shop, labels: { topology.istio.io/network: second } }, spec: { externalIPs: [192.0.2.2], ports: [{ name: tls, port: 15443 }] } }
+---
+{ apiVersion: v1, kind: Service, metadata: { name: other-port, namespace: shop, labels: { topology.istio.io/network: second } }, spec: { externalIPs: [192.0.2.3], ports: [{ name: tcp, port: 90 }] } }
+---
+{ apiVersion: v1, kind: Service, metadata: { name: named, namespace: shop }, spec: { externalIPs: [192.0.2.4], ports: [{ name: tls, port: 443 }] } }
+---
+{ apiVersion: v1, kind: ConfigMap, metadata: { name: tulle, namespace: tulle-system }, data: { meshNetworks: "networks: { third: { gateways: [{ registryServiceName: named.shop.svc.cluster.local, port: 443 }] } }" } }
 `,
     options: { networkMode: "namespaces" },
     expected: [
       "Warning [TUL0001] (Service shop/s) spec.externalIPs: nothing leads 192.0.2.1 and 2001:db8::1 to the Service: connections go to whoever has the address\n  Publish a port of a gateway, or write a ServiceEntry for the address.",
       "Warning [TUL0001] (Service shop/s) spec.ports[1].protocol: port 81 speaks SCTP, which nothing leads to the Service's pods\n  Call the pods by their own addresses.",
+      "Warning [TUL0001] (Service shop/other-port) spec.externalIPs: nothing leads 192.0.2.3 to the Service: connections go to whoever has the address\n  Publish a port of a gateway, or write a ServiceEntry for the address.",
     ],
   },
   {

@@ -3,9 +3,9 @@
 import { BlockList, isIP } from "node:net";
 import {
   labelledNetwork,
+  leadsIntoNetwork,
   type MeshNetworksConfig,
   meshNetworksOf,
-  networkGatewayPort,
   type Service,
   serviceHost,
   splitIpBlock,
@@ -25,11 +25,8 @@ export function networkGateways(store: ResourceReader): NetworkGateways | undefi
   const found: (NetworkGateway & { readonly network: string })[] = [];
   const services = store.list("Service");
   for (const service of services) {
-    const { labels = {} } = service.metadata;
-    const network = labelledNetwork(labels);
-    const port = networkGatewayPort(labels);
-    if (network === undefined || !service.spec.ports.some((each) => each.port === port)) continue;
-    found.push(...externalAddresses(service).map((address) => ({ network, address, port })));
+    const way = leadsIntoNetwork(service);
+    if (way !== undefined) found.push(...externalAddresses(service).map((address) => ({ ...way, address })));
   }
   for (const [network, { gateways = [] }] of Object.entries(meshNetworksOf(store.list("ConfigMap")).networks ?? {})) {
     for (const { address, registryServiceName: host, port } of gateways) {
