@@ -1,7 +1,7 @@
 // Where a machine may say that it is, by what its token allows.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { addressProblem, isAddressOrRange } from "./machine-address.ts";
+import { addressProblem, isAddressOrRange, plainAddress } from "./machine-address.ts";
 
 const written = [
   { text: "10.9.0.4", expected: true },
@@ -47,4 +47,14 @@ for (const { address, allowed, expected } of claimed) {
     if (expected === undefined) assert.equal(problem, undefined);
     else assert.match(problem ?? "", expected);
   });
+}
+
+for (const [text, plain] of [
+  ["FD00:0:0::05", "fd00::5"],
+  ["fd00::5%eth0", "fd00::5"],
+  ["::ffff:a09:4", "10.9.0.4"],
+  ["10.9.0.4", "10.9.0.4"],
+  ["nobody", "nobody"],
+] as const) {
+  test(`${text} is plainly ${plain}`, () => assert.equal(plainAddress(text), plain));
 }

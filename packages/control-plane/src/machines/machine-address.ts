@@ -16,10 +16,16 @@ for (const [network, length] of [
   unreachable.addSubnet(network, length, "ipv6");
 }
 
-/** Of `10.0.0.5:4711` or `[fd00::5]:4711`, as gRPC gives a peer; IPv4 that came over IPv6 is IPv4. */
+/** Of `10.0.0.5:4711` or `[fd00::5]:4711`, as gRPC gives a peer. */
 export function peerAddress(peer: string): string {
-  const host = peer.slice(0, peer.lastIndexOf(":")).replace(/^\[(.*)\]$/, "$1");
-  return host.replace(/^::ffff:(?=\d+\.)/i, "");
+  return plainAddress(peer.slice(0, peer.lastIndexOf(":")).replace(/^\[(.*)\]$/, "$1"));
+}
+
+/** The one way to write an address (RFC 5952), without a zone; IPv4 within IPv6 is IPv4. What is none stays. */
+export function plainAddress(address: string): string {
+  if (!isIPv6(address)) return address;
+  const written = new SocketAddress({ address: address.replace(/%.*$/, ""), family: "ipv6" }).address;
+  return written.replace(/^::ffff:(?=\d+\.)/, "");
 }
 
 export interface ClaimedAddress {
@@ -63,31 +69,32 @@ function isWithin(address: string, allowed: readonly string[]): boolean {
   return list.check(address, isIPv6(address) ? "ipv6" : "ipv4");
 }
 
-/** Who has the address already; `ownEntry` is the machine's own, by `namespace/name`. */
+/** Who has the plain address, however it is written there; `ownEntry` is the machine's own, by `namespace/name`. */
 export function addressHolder(
   store: Pick<Store, "list">,
   address: string,
   network: string,
   ownEntry: string,
 ): string | undefined {
+  const isIt = (other = ""): boolean => other === address || plainAddress(other) === address;
   for (const { metadata, spec } of store.list("WorkloadEntry")) {
     const name = `${metadata.namespace}/${metadata.name}`;
-    if (name === ownEntry || spec.address !== address || (spec.network ?? "") !== network) continue;
+    if (name === ownEntry || !isIt(spec.address) || (spec.network ?? "") !== network) continue;
     return `the WorkloadEntry ${metadata.name}.${metadata.namespace}`;
   }
   // What is no machine lies in the mesh's own network.
   if (network !== "") return undefined;
   for (const { metadata, status } of store.list("Pod")) {
     const ips = [status?.podIP, ...(status?.podIPs ?? []).map(({ ip }) => ip)];
-    if (ips.includes(address)) return `the pod ${metadata.name}.${metadata.namespace}`;
+    if (ips.some((ip) => isIt(ip))) return `the pod ${metadata.name}.${metadata.namespace}`;
   }
   for (const { metadata, spec } of store.list("Service")) {
-    if (spec.clusterIP === address || spec.clusterIPs?.includes(address) === true)
+    if ([spec.clusterIP, ...(spec.clusterIPs ?? [])].some((ip) => isIt(ip)))
       return `the Service ${metadata.name}.${metadata.namespace}`;
   }
   const slice = store
     .list("EndpointSlice")
-    .find(({ endpoints }) => endpoints.some(({ addresses }) => addresses.includes(address)));
+    .find(({ endpoints }) => endpoints.some(({ addresses }) => addresses.some((ip) => isIt(ip))));
   return slice && `an endpoint of ${slice.metadata.name}.${slice.metadata.namespace}`;
 }
 

@@ -17,7 +17,7 @@ import type {
 import type { MeshAuthority } from "../ca/mesh-authority.ts";
 import type { RenewedCertificate, Renewals } from "../ca/certificate-requests.ts";
 import { CallLimit } from "./call-limit.ts";
-import { addressProblem, peerAddress, sourceOf } from "./machine-address.ts";
+import { addressProblem, peerAddress, plainAddress, sourceOf } from "./machine-address.ts";
 import type { MachineEntries } from "./machine-entries.ts";
 import { machineLabels, type WorkloadGroup } from "./machine-entry.ts";
 import { type MachineRegister, maxMachines, type SavedMachine, type SavedToken } from "./machine-register.ts";
@@ -198,7 +198,7 @@ export class MachineDesk implements MachineHandlers {
     if (register.machines.length >= maxMachines) {
       return this.#refused(peer, "RESOURCE_EXHAUSTED", `there are ${maxMachines} machines, which is the limit`);
     }
-    const claimed = address ?? peer;
+    const claimed = plainAddress(address ?? peer);
     const problem = addressProblem({ address: claimed, peer, allowed: token.addresses });
     if (problem !== undefined) return this.#refused(peer, "PERMISSION_DENIED", problem);
     const { group: groupName, namespace } = token;
@@ -220,7 +220,7 @@ export class MachineDesk implements MachineHandlers {
 
   /** The machine at its address of now. */
   async #moved(machine: SavedMachine, wanted: string | undefined, peer: string): Promise<SavedMachine | Refused> {
-    const address = wanted ?? peer;
+    const address = plainAddress(wanted ?? peer);
     if (address === machine.address) return machine;
     const { register, entries, log } = this.#options;
     const problem = addressProblem({ address, peer, allowed: machine.addresses });

@@ -194,6 +194,9 @@ test("an address is its own: not another machine's, a pod's, nor one that nobody
   await reportMachine(machine.asking, { address: machineAddress, isReady: true });
   const { answer } = await join(world, await tokenFor(world));
   assert.match(answer.ok ? "" : answer.details, /10.9.0.4 is the WorkloadEntry ledger-10.9.0.4.shop's/);
+  const within = await tokenFor(world, { addresses: ["10.9.0.0/24"] });
+  const { answer: mapped } = await join(world, within, { address: "::FFFF:10.9.0.4" });
+  assert.match(mapped.ok ? "" : mapped.details, /10.9.0.4 is the WorkloadEntry/, "in another way of writing");
   const { answer: other } = await join(world, await tokenFor(world, { addresses: [] }), { address: "10.9.0.7" });
   assert.match(other.ok ? "" : other.details, /calls from 127.0.0.1, so it cannot say that it is at 10.9.0.7/);
   const { answer: loopback } = await join(world, await tokenFor(world, { addresses: [] }), { address: "127.0.0.1" });
