@@ -7,11 +7,14 @@ export interface Clock {
   after(delayMs: number, callback: () => void): () => void;
 }
 
+/** A timer of Node's that is to wait for longer waits for a millisecond. */
+const longestWaitMs = 2 ** 31 - 1;
+
 export const systemClock: Clock = {
   // The time of day at the start plus what has passed since: setting the machine's clock moves no time-out.
   nowMs: () => Math.round(performance.timeOrigin + performance.now()),
   after(delayMs, callback) {
-    const timer = setTimeout(callback, delayMs);
+    const timer = setTimeout(callback, Math.min(delayMs, longestWaitMs));
     return () => clearTimeout(timer);
   },
 };

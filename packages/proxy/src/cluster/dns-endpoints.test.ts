@@ -74,6 +74,8 @@ const rates: readonly { name: string; ttlMs?: number; refresh?: Partial<DnsRefre
     expected: 60_000,
   },
   { name: "for the least time", ttlMs: 1000, refresh: { minIntervalMs: 5000 }, expected: 5000 },
+  { name: "for a week at most", ttlMs: (2 ** 31 - 1) * 1000, expected: 604_800_000 },
+  { name: "for the rate where its time is below zero", ttlMs: 2 ** 31 * 1000, expected: 60_000 },
   { name: "for a little longer", ttlMs: 7000, refresh: { jitterMs: 1000 }, expected: 7999 },
 ];
 for (const { name, ttlMs, refresh: more = {}, expected } of rates) {

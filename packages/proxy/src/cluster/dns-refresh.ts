@@ -12,10 +12,15 @@ export interface DnsRefresh {
   readonly failure: { readonly baseMs: number; readonly maxMs: number } | undefined;
 }
 
+/** Above it the time is taken for 0 (RFC 2181 §8). */
+const longestTtlMs = (2 ** 31 - 1) * 1000;
+/** However long an answer says that it holds (RFC 8767 §4): a mistake or a lie does not stay for years. */
+const longestHeededMs = 604_800_000;
+
 /** An answer of the time 0 holds for the refresh rate (Envoy: StrictDnsClusterImpl). */
 export function refreshAfterAnswerMs(refresh: DnsRefresh, ttlMs: number | undefined, random: () => number): number {
-  const heeded = refresh.respectsTtl && ttlMs !== undefined && ttlMs > 0;
-  const waitMs = heeded ? Math.max(ttlMs, refresh.minIntervalMs) : refresh.intervalMs;
+  const heeded = refresh.respectsTtl && ttlMs !== undefined && ttlMs > 0 && ttlMs <= longestTtlMs;
+  const waitMs = heeded ? Math.max(Math.min(ttlMs, longestHeededMs), refresh.minIntervalMs) : refresh.intervalMs;
   return waitMs + Math.floor(random() * refresh.jitterMs);
 }
 

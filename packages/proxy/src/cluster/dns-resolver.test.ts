@@ -8,6 +8,9 @@ import { type NameAnswer, startTestNameServer, type TestNameServer } from "../te
 import { DnsResolver, type DnsResolverOptions } from "./dns-resolver.ts";
 import type { DnsLookupFamily } from "./dns-lookup.ts";
 
+/** Of 247 characters, of which 253 are a name's limit. */
+const longName = `${`${"a".repeat(59)}.`.repeat(4)}example`;
+
 describe("the resolver of clusters", () => {
   const folder = temporaryFolder("tulle-resolver-");
   const hostsPath = path.join(folder, "hosts");
@@ -27,6 +30,7 @@ describe("the resolver of clusters", () => {
       "a.b.example": { a: ["10.0.1.4", "10.0.1.4", "10.0.1.5"], ttlSeconds: 0 },
       "plain.example": { a: ["10.0.1.6"] },
       half: { a: ["10.9.9.9"], aaaa: ["fd00::9"] },
+      [longName]: { a: ["10.0.1.7"] },
       "broken.example": { code: 2 },
       "silent.example": { isSilent: true },
     };
@@ -54,10 +58,19 @@ describe("the resolver of clusters", () => {
     ["one with too few, after the search domains", "plain.example", { addresses: ["10.0.1.6"], ttlMs: 60_000 }],
     ["a full name", "plain.example.", { addresses: ["10.0.1.6"], ttlMs: 60_000 }],
     ["nobody's name", "nobody.example", { addresses: [] }],
+    ["nobody's name, too long for the search domains", `b${longName.slice(1)}`, { addresses: [] }],
+    ["a name that DNS does not carry", "a..b", { addresses: [] }],
   ];
   for (const [what, name, expected, family] of rows) {
     test(what, async () => assert.deepEqual(await look(name, family), expected));
   }
+
+  test("a name that is too long for the search domains is asked for all the same", async () => {
+    const dots = path.join(folder, "dots.conf");
+    fs.writeFileSync(dots, "search shop.svc.test\noptions ndots:5 timeout:1 attempts:1\n");
+    const { addresses } = await look(longName, "v4_only", { resolverPath: dots });
+    assert.deepEqual(addresses, ["10.0.1.7"]);
+  });
 
   test("a full name is not looked for elsewhere", async () => {
     await look("absolute.");

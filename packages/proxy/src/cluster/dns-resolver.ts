@@ -32,7 +32,8 @@ const maxLookupMs = 30_000;
 const nothing: DnsAnswer = { addresses: [] };
 /** The server says nothing of the name: another one may. */
 const refusals: ReadonlySet<string> = new Set(["ESERVFAIL", "EREFUSED", "ENOTIMP", "EFORMERR", "EBADRESP"]);
-const noSuchName: ReadonlySet<string> = new Set(["ENOTFOUND", "ENODATA"]);
+/** The last one: it is none that DNS can carry. With a search domain behind it, one may be too long. */
+const noSuchName: ReadonlySet<string> = new Set(["ENOTFOUND", "ENODATA", "EBADNAME"]);
 
 interface Channel {
   /** By what it was made of. */

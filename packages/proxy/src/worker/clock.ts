@@ -20,12 +20,15 @@ export interface Clock {
 
 const wallClock = new WallClock();
 
+/** A timer of Node's that is to wait for longer waits for a millisecond. */
+const longestWaitMs = 2 ** 31 - 1;
+
 /** The machine's clock. Its timers do not keep the process alive: sockets do. */
 export const systemClock: Clock = {
   wallMs: Date.now,
   wallAtMs: (monotonicMs) => wallClock.atMs(monotonicMs),
   monotonicMs: () => performance.now(),
-  setTimer: (callback, delayMs) => setTimeout(callback, delayMs).unref(),
+  setTimer: (callback, delayMs) => setTimeout(callback, Math.min(delayMs, longestWaitMs)).unref(),
   clearTimer: (handle) => clearTimeout(handle as NodeJS.Timeout),
   atRoundEnd: (callback) => void setImmediate(callback),
 };
