@@ -3,6 +3,7 @@ export * from "./socket-owner.ts";
 export * from "./processes.ts";
 export * from "./own-programs.ts";
 export * from "./local-route.ts";
+export * from "./metadata-servers.ts";
 export * from "./own-address.ts";
 export * from "./network-namespace.ts";
 export { addressBytes } from "./ip-address.ts";

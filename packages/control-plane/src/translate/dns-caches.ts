@@ -1,6 +1,8 @@
 // Names that requests and TLS connections bring, and how proxies look them up (dynamic_forward_proxy). Cluster and
 // filter find the same cache by equal settings, and Envoy refuses two of one name that differ.
+import { isIPv6 } from "node:net";
 import { create } from "@bufbuild/protobuf";
+import { metadataServers } from "@tulle/capture";
 import { Cluster_DnsLookupFamily } from "@tulle/xds/envoy/config/cluster/v3/cluster_pb";
 import {
   type DnsCacheConfig,
@@ -24,8 +26,8 @@ const hostTtlMs = 300_000;
 
 /**
  * Who owns a domain says where its names lead, and a wildcard is not meant to lead to the workload's own loopback
- * address, where its proxy's admin port is, or to a cloud's metadata (169.254.169.254, fd00:ec2::254). IPv4 within IPv6
- * would be a way around.
+ * address, where its proxy's admin port is, or to a cloud's metadata (169.254.169.254 and others). IPv4 within IPv6
+ * would be a way around, and so would a NAT64 on the way, which has no business there (RFC 6052 §3.1).
  */
 const denied: readonly (readonly [string, number])[] = [
   ["0.0.0.0", 8],
@@ -34,7 +36,10 @@ const denied: readonly (readonly [string, number])[] = [
   ["::", 127],
   ["::ffff:0:0", 96],
   ["fe80::", 10],
-  ["fd00:ec2::254", 128],
+  ["64:ff9b::", 104],
+  ["64:ff9b::7f00:0", 104],
+  ["64:ff9b::a9fe:0", 112],
+  ...metadataServers.map((each) => [each, isIPv6(each) ? 128 : 32] as const),
 ];
 
 /** Of ServiceEntries with the resolution DYNAMIC_DNS. */

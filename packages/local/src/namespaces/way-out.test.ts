@@ -5,7 +5,7 @@ import { once } from "node:events";
 import { createServer, type Server, type Socket } from "node:net";
 import { buffer } from "node:stream/consumers";
 import { after, before, test } from "node:test";
-import { NetworkNamespace } from "@tulle/capture";
+import { metadataServers, NetworkNamespace } from "@tulle/capture";
 import { debianTool } from "../../../../tests/tools/debian-tool.ts";
 import { waitFor } from "../../../../tests/tools/processes.ts";
 import { ToolUnavailable } from "../../../../tests/tools/tool-unavailable.ts";
@@ -50,6 +50,7 @@ before(async () => {
     "link set eth0 up",
     "address add 203.0.113.2/24 dev eth0",
     "address add 2001:db8::2/64 dev eth0 nodad",
+    ...metadataServers.map((each) => `route add ${each} via ${each.includes(":") ? "2001:db8::1" : "203.0.113.1"}`),
     "address add 169.254.0.2/16 dev eth0",
     // As a container engine's, without containers: no carrier.
     "link add docker0 type bridge",
@@ -62,6 +63,7 @@ before(async () => {
     "address add 203.0.113.1/24 dev eth0",
     "address add 2001:db8::1/64 dev eth0 nodad",
     "address add 169.254.169.254/16 dev eth0",
+    ...metadataServers.map((each) => `address add ${each}/${each.includes(":") ? "128" : "32"} dev lo`),
   ]);
   const inside = { ipv4: ["10.244.0.0/24"], ipv6: ["fd00:10:244::/64"] };
   const machineNetwork = open.use(new MachineNetwork(machine));
@@ -110,7 +112,7 @@ test("a pod reaches no server of the machine", async () => {
 });
 
 test("a pod reaches no server of the machine's links, which would take it for the machine", async () => {
-  assert.equal(await call("169.254.169.254"), "ECONNRESET");
+  for (const host of ["169.254.169.254", ...metadataServers]) assert.equal(await call(host), "ECONNRESET", host);
 });
 
 test("a host that refuses, or that nobody can reach, ends the connection", async () => {

@@ -1,7 +1,7 @@
 // How pods reach the world in namespaces mode. Nothing of the machine's network is changed for it: connections that are
 // for nobody of the mesh come to this process, which makes each a second time in the machine's network.
 import { createServer, type Server, type Socket } from "node:net";
-import { applyRules, type NetworkNamespace, originalDestination } from "@tulle/capture";
+import { applyRules, metadataServers, type NetworkNamespace, originalDestination } from "@tulle/capture";
 import { acceptBacklog, descriptorOf, joinConnections } from "@tulle/listening";
 import type { MachineNetwork } from "./machine-network.ts";
 
@@ -92,7 +92,7 @@ export class WayOut implements AsyncDisposable {
    */
   #isMachines(ip: string): boolean {
     const isUnspecified = ip === "0.0.0.0" || ip === "::";
-    if (isUnspecified || ip.startsWith(linkLocal)) return true;
+    if (isUnspecified || ip.startsWith(linkLocal) || metadataServers.includes(ip)) return true;
     return this.#machine.isDeliveredHere(ip) !== false;
   }
 
