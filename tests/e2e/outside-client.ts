@@ -3,6 +3,7 @@
 import { request } from "node:http";
 import { text } from "node:stream/consumers";
 import { NetworkNamespace } from "@tulle/capture";
+import { waitFor } from "../tools/processes.ts";
 import { runCommand } from "../tools/run-command.ts";
 
 export const outsideAddresses = { ipv4: "172.31.255.77", ipv6: "fd00:172:31:255::77" } as const;
@@ -19,7 +20,7 @@ export class OutsideClient implements Disposable {
     const network = NetworkNamespace.create();
     const { ipv4, ipv6 } = outsideAddresses;
     try {
-      using fabric = NetworkNamespace.at(`/proc/${supervisor}/ns/net`);
+      using fabric = await fabricOf(supervisor);
       await ip(fabric, `link add outside type veth peer name eth0 netns ${network.path}`);
       await ip(fabric, "link set outside master machines up");
       await ip(network, "link set eth0 up");
@@ -53,6 +54,20 @@ export class OutsideClient implements Disposable {
   [Symbol.dispose](): void {
     this.#network[Symbol.dispose]();
   }
+}
+
+/** For a moment the supervisor is in a pod's network, whenever it starts a program there or connects to one. */
+async function fabricOf(supervisor: number): Promise<NetworkNamespace> {
+  return waitFor(
+    async () => {
+      const network = NetworkNamespace.at(`/proc/${supervisor}/ns/net`);
+      const { code } = await network.within(() => runCommand("ip", ["link", "show", "machines"]));
+      if (code === 0) return network;
+      network[Symbol.dispose]();
+      return undefined;
+    },
+    { what: "the network of the supervisor" },
+  );
 }
 
 async function ip(network: NetworkNamespace, command: string): Promise<void> {
