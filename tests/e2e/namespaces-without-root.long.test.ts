@@ -1,7 +1,7 @@
 // `tulle up --mode namespaces` by a user who is not root: the same shop, in a user namespace; what it says
 // where something is missing; and that nothing is left.
 import assert from "node:assert/strict";
-import { readFile, writeFile } from "node:fs/promises";
+import { readdir, readFile, readlink, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { after, before, describe, test } from "node:test";
 import { debianTool } from "../tools/debian-tool.ts";
@@ -54,6 +54,19 @@ describe("a shop of an ordinary user's", { timeout: 300_000 }, () => {
     for (const [name, pid] of await shop.processes()) {
       const [, uid] = /^Uid:\s+(\d+)/m.exec(await readFile(`/proc/${pid}/status`, "utf8"))!;
       assert.notEqual(uid, "0", name);
+    }
+  });
+
+  test("no program of it is given a namespace", async () => {
+    for (const [name, pid] of await shop.processes()) {
+      if (name === "supervisor") continue;
+      const open = await readdir(`/proc/${pid}/fd`);
+      const links = await Promise.all(open.map((each) => readlink(`/proc/${pid}/fd/${each}`).catch(() => "")));
+      assert.deepEqual(
+        links.filter((each) => /^[a-z]+:\[/.test(each) && !/^(pipe|socket):/.test(each)),
+        [],
+        name,
+      );
     }
   });
 
