@@ -38,7 +38,10 @@ interface Caller {
 }
 
 const maxHostnameLength = 253;
-/** Of an address in a minute: secrets have 256 bits, so that what is bounded is work and noise. */
+/**
+ * Of an address in a minute, or of a token that could still be used: whoever shares a gateway's address with somebody
+ * that guesses joins all the same. Secrets have 256 bits, so that what is bounded is work and noise.
+ */
 const maxFailedTries = 10;
 /** Of a machine in a minute; one tells how it is every five seconds. Each may change its entry, and so all proxies. */
 export const maxReports = 600;
@@ -59,11 +62,13 @@ export class MachineDesk implements MachineHandlers {
 
   readonly join = async (request: JoinRequest, { peer }: Caller): Promise<MachineAnswer<JoinAnswer>> => {
     const from = peerAddress(peer);
-    const source = sourceOf(from);
+    const shown = this.#tokenOf(request);
+    const isUsable = shown !== undefined && shown.usedBy === undefined && shown.isRevoked !== true;
+    const [source, what] = isUsable ? [`token ${shown.id}`, "with this token"] : [sourceOf(from), "from this address"];
     if (!this.#tries.allows(source)) {
-      return this.#refused(from, "RESOURCE_EXHAUSTED", "too many tries from this address: wait a minute");
+      return this.#refused(from, "RESOURCE_EXHAUSTED", `too many tries ${what}: wait a minute`);
     }
-    const judged = this.#judge(request, from);
+    const judged = this.#judge(request, shown, from);
     if ("ok" in judged) {
       this.#tries.count(source);
       return judged;
@@ -75,7 +80,10 @@ export class MachineDesk implements MachineHandlers {
     const serviceAccount = group.spec.template.serviceAccount ?? "default";
     const identity = { trustDomain, namespace, serviceAccount };
     const signed = authority.signing.signWorkload({ csrPem: request.csrPem, identity });
-    if (!signed.ok) return this.#refused(from, "INVALID_ARGUMENT", signed.message);
+    if (!signed.ok) {
+      this.#tries.count(source);
+      return this.#refused(from, "INVALID_ARGUMENT", signed.message);
+    }
     const { serial, notAfterMs } = signed.certificate;
     const machine: SavedMachine = {
       name: register.newName(namespace, token.group),
@@ -177,17 +185,21 @@ export class MachineDesk implements MachineHandlers {
     return Object.entries(certificates).filter(([, untilMs]) => untilMs > nowMs);
   }
 
+  /** Undefined unless the secret is its own. */
+  #tokenOf({ tokenId, secret }: JoinRequest): SavedToken | undefined {
+    const token = this.#options.register.token(tokenId);
+    // Both are hashes, of one length.
+    const hash = Buffer.from(secretHash(secret));
+    return token !== undefined && timingSafeEqual(Buffer.from(token.hash), hash) ? token : undefined;
+  }
+
   #judge(
-    { tokenId, secret, address }: JoinRequest,
+    { tokenId, address }: JoinRequest,
+    token: SavedToken | undefined,
     peer: string,
   ): { token: SavedToken; group: WorkloadGroup; address: string } | Refused {
     const { register, entries, authority } = this.#options;
-    const token = register.token(tokenId);
-    // Both are hashes, of one length.
-    const hash = Buffer.from(secretHash(secret));
-    if (token === undefined || !timingSafeEqual(Buffer.from(token.hash), hash)) {
-      return this.#refused(peer, "UNAUTHENTICATED", "the token is not one of this mesh");
-    }
+    if (token === undefined) return this.#refused(peer, "UNAUTHENTICATED", "the token is not one of this mesh");
     const refuse = (why: string): Refused => this.#refused(peer, "PERMISSION_DENIED", `the token ${tokenId} ${why}`);
     if (token.isRevoked === true) return refuse("was revoked");
     if (token.usedBy !== undefined) return refuse(`has been used already, by ${token.usedBy}: each is for one machine`);

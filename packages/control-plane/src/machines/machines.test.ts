@@ -211,6 +211,12 @@ test("who tries and tries is made to wait, and others join", async (t) => {
   assert.ok(told.includes("RESOURCE_EXHAUSTED") && told.every((each) => each !== ""));
   const { events } = await machinesOf(world);
   assert.ok(events.length < 20, `${events.length} events`);
+  const good = await join(world, token);
+  assert.ok(good.answer.ok, "who has a good token and the same address joins");
+  const other = await tokenFor(world);
+  const bad = await Promise.all(Array.from({ length: 12 }, () => join(world, other, { csrPem: "none" })));
+  const last = bad.map(({ answer }) => (answer.ok ? "" : answer.status));
+  assert.deepEqual(new Set(last), new Set(["INVALID_ARGUMENT", "RESOURCE_EXHAUSTED"]));
 });
 
 test("a machine's certificate opens its own configuration alone, renews, and ends with the machine", async (t) => {
