@@ -194,13 +194,6 @@ const groups: readonly Group[] = [
     proxy: shopGateway,
     rows: [
       {
-        name: "the published port is the same listener",
-        to: "127.200.1.10:18080",
-        host: "localhost:8080",
-        path: "/api/catalog",
-        expected: { virtualHost: "*:80", cluster: "outbound|80||webapp.shop.svc.cluster.local" },
-      },
-      {
         name: "an exact path of another VirtualService on the same host",
         to: "127.200.1.9:8080",
         host: "any.example",

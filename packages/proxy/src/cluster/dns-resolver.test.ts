@@ -65,6 +65,14 @@ describe("the resolver of clusters", () => {
     test(what, async () => assert.deepEqual(await look(name, family), expected));
   }
 
+  test("localhost is what the machine's file says of it, for one family, too", async () => {
+    const oneFamily = path.join(folder, "one-family");
+    fs.writeFileSync(oneFamily, "127.0.0.1 localhost\n");
+    for (const family of ["auto", "all", "v4_preferred"] as const) {
+      assert.deepEqual((await look("localhost", family, { hostsPath: oneFamily })).addresses, ["127.0.0.1"], family);
+    }
+  });
+
   test("a name that is too long for the search domains is asked for all the same", async () => {
     const dots = path.join(folder, "dots.conf");
     fs.writeFileSync(dots, "search shop.svc.test\noptions ndots:5 timeout:1 attempts:1\n");

@@ -87,11 +87,13 @@ export class DnsResolver {
 
   async #ofFamily(name: string, version: 4 | 6, deadlineMs: number): Promise<DnsAnswer> {
     const bare = name.replace(/\.$/, "");
-    const known = (this.#hosts.content().get(bare) ?? []).filter((address) => isIP(address) === version);
-    if (known.length > 0) return { addresses: known };
-    // RFC 6761 §6.3: such a name is never asked for.
-    if (bare === "localhost" || bare.endsWith(".localhost"))
-      return { addresses: [version === 4 ? "127.0.0.1" : "::1"] };
+    const known = this.#hosts.content().get(bare) ?? [];
+    const ofVersion = known.filter((address) => isIP(address) === version);
+    if (ofVersion.length > 0) return { addresses: ofVersion };
+    // RFC 6761 §6.3: such a name is never asked for. A file that names it for one family alone means that one.
+    if (bare === "localhost" || bare.endsWith(".localhost")) {
+      return known.length > 0 ? nothing : { addresses: [version === 4 ? "127.0.0.1" : "::1"] };
+    }
     const settings = this.#settings.content();
     const channel = this.#channelOf(settings);
     let failure: unknown;

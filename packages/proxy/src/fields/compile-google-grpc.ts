@@ -5,7 +5,12 @@ import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { anyPack } from "@bufbuild/protobuf/wkt";
 import { isIP, isIPv4 } from "node:net";
 import { rootCertificates } from "node:tls";
-import { type Cluster, Cluster_DiscoveryType, ClusterSchema } from "@tulle/xds/envoy/config/cluster/v3/cluster_pb";
+import {
+  type Cluster,
+  Cluster_DiscoveryType,
+  Cluster_DnsLookupFamily,
+  ClusterSchema,
+} from "@tulle/xds/envoy/config/cluster/v3/cluster_pb";
 import type { AddressSchema } from "@tulle/xds/envoy/config/core/v3/address_pb";
 import { type DataSource, DataSourceSchema } from "@tulle/xds/envoy/config/core/v3/base_pb";
 import type {
@@ -55,6 +60,8 @@ export function compileGoogleGrpc(
     cluster: create(ClusterSchema, {
       name,
       clusterDiscoveryType: { case: "type", value: address.type },
+      // gRPC tries all addresses of a name, of either family.
+      dnsLookupFamily: Cluster_DnsLookupFamily.ALL,
       ...(transportSocket !== undefined && { transportSocket }),
       loadAssignment: {
         clusterName: name,
