@@ -612,6 +612,24 @@ const groups: readonly Group[] = [
     ],
   },
   {
+    golden: "service-entries",
+    proxy: "edge-1.tulle-system.xds.yaml",
+    rows: [
+      ...[":80", ""].map((port) => ({
+        name: `a host by its own name, at a port of its entry: ${port}`,
+        to: "127.1.2.4:80",
+        host: `a.dynamic.example.com${port}`,
+        expected: { cluster: "outbound|80||*.dynamic.example.com" },
+      })),
+      ...[":2222", ":443", ":5432", ":8080", ":"].map((port) => ({
+        name: `at another port: ${port}`,
+        to: "127.1.2.4:80",
+        host: `a.dynamic.example.com${port}`,
+        expected: { status: 404 },
+      })),
+    ],
+  },
+  {
     golden: "empty-mesh",
     proxy: web,
     rows: [

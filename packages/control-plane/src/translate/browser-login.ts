@@ -12,6 +12,7 @@ import {
   type Route,
   RouteSchema,
 } from "@tulle/xds/envoy/config/route/v3/route_components_pb";
+import { pseudoHeader } from "./route-match.ts";
 import {
   CookieConfig_SameSite as SameSite,
   OAuth2Config_AuthType as AuthType,
@@ -236,17 +237,6 @@ function authorityExpression({ hosts }: MeshBrowserLogin): string | undefined {
 function pathExpression({ exact, prefix, regex }: StringMatch): string {
   if (prefix !== undefined) return `${quoted(prefix)}.*`;
   return `(?:${exact === undefined ? regex! : quoted(exact)})(?:\\?.*)?`;
-}
-
-function pseudoHeader(name: string, regex: string, invertMatch: boolean): HeaderMatcher {
-  return create(HeaderMatcherSchema, {
-    name,
-    headerMatchSpecifier: {
-      case: "stringMatch",
-      value: { matchPattern: { case: "safeRegex", value: { regex } } },
-    },
-    invertMatch,
-  });
 }
 
 /** The text itself, as RE2 reads it. */

@@ -2,7 +2,8 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { type HttpMatch, routedClaim, type StringMatch } from "@tulle/config";
 import {
-  type HeaderMatcherSchema,
+  type HeaderMatcher,
+  HeaderMatcherSchema,
   type QueryParameterMatcherSchema,
   type RouteMatch,
   RouteMatchSchema,
@@ -99,4 +100,16 @@ export function stringMatcher(value: StringMatch): MessageInitShape<typeof Strin
   // `*` is no regular expression: Istio reads it as "whatever value".
   if (value.regex === undefined || value.regex === "*") return undefined;
   return { matchPattern: { case: "safeRegex", value: { regex: value.regex } } };
+}
+
+/** Whether a pseudo-header is what the whole regular expression says, or, inverted, is not. */
+export function pseudoHeader(name: string, regex: string, invertMatch: boolean): HeaderMatcher {
+  return create(HeaderMatcherSchema, {
+    name,
+    headerMatchSpecifier: {
+      case: "stringMatch",
+      value: { matchPattern: { case: "safeRegex", value: { regex } } },
+    },
+    invertMatch,
+  });
 }

@@ -15,6 +15,7 @@ import type { MeshBrowserLogin } from "../snapshot/browser-logins.ts";
 import { hostIntersection } from "../snapshot/host-match.ts";
 import { enabledLogins, loginRoutes } from "./browser-login.ts";
 import { catchAllLast, virtualServiceRoutes } from "./http-routes.ts";
+import { withinEntryPorts } from "./entry-port-routes.ts";
 import { bracketed, gatewayRouteName, withPort } from "../names/resource-names.ts";
 import { outsideHosts, virtualHostWithPeers } from "./peer-metadata.ts";
 
@@ -29,7 +30,8 @@ export function translateGatewayRoutes(view: GatewayRoutes, port: GatewayPort): 
     );
     for (const [host, servers] of gatewaysOf) {
       const gateways = servers.map(({ server }) => server.gateway);
-      const routes = virtualServiceRoutes(virtualService, { services, port: port.port, gateways, refused });
+      const made = virtualServiceRoutes(virtualService, { services, port: port.port, gateways, refused });
+      const routes = withinEntryPorts(made, services);
       // A host without a route of its own is still one of those that a wildcard stands for.
       if (routes.length > 0) routesByHost.set(host, [...(routesByHost.get(host) ?? []), ...routes]);
     }
