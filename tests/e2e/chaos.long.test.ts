@@ -233,7 +233,7 @@ async function statOf(shop: ShopInstance, name: string): Promise<number> {
 }
 
 test("what is killed or hangs costs no more than its own connections", async (context: TestContext) => {
-  await using shop = await startReplicatedShop(addRules);
+  await using shop = await startReplicatedShop({ mode: "loopback", proxy: "tulle" }, addRules);
   await waitForCalm(shop);
   const load = await ShopLoad.begin(shop, {
     seed,

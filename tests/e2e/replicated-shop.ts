@@ -4,8 +4,11 @@ import assert from "node:assert/strict";
 import { readFile, readdir, rm, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { ApiClient, type Kind, type MeshResource } from "@tulle/config";
+import { envoyPath } from "../tools/envoy-path.ts";
 import { waitFor } from "../tools/processes.ts";
-import { ShopInstance, type ShopOptions } from "./shop-instance.ts";
+import type { MeshVariant } from "./mesh-variant.ts";
+import { requireNamespaces } from "./namespaces-stage.ts";
+import { ShopInstance } from "./shop-instance.ts";
 
 export interface DeploymentName {
   readonly name: string;
@@ -25,11 +28,10 @@ export const podCount = deployments.length * replicas;
 
 /**
  * Tulle's proxy goes as soon as it has answered what it was asked, which takes seconds while the machine has more to do
- * than it can. Streams that stay open are cut by neither a changed listener nor a changed policy while it drains.
+ * than it can; with a stock Envoy the whole of it is waited for. Streams that stay open are cut by neither a changed
+ * listener nor a changed policy while it drains.
  */
 const drainSetting = "{ terminationDrainDuration: 6s, drainDuration: 600s }";
-/** With a stock Envoy the whole of it is waited for. */
-const envoyDrainSetting = "terminationDrainDuration: 4s";
 
 /** Two replicas of each. */
 async function replicate(folder: string): Promise<void> {
@@ -44,26 +46,14 @@ async function replicate(folder: string): Promise<void> {
   }
 }
 
-/**
- * A stock Envoy beside each app. The gateways stay Tulle's: an Envoy cannot take over the socket that its forerunner
- * leaves.
- */
-export async function putEnvoyBesideApps(folder: string): Promise<void> {
-  for (const file of (await readdir(folder)).filter((name) => name.endsWith(".yaml") && name !== "gateway.yaml")) {
-    const text = await readFile(path.join(folder, file), "utf8");
-    const changed = text
-      .replaceAll("\n      annotations:\n", "\n      annotations:\n        sidecar.tulle.io/proxy: envoy\n")
-      .replaceAll(drainSetting, envoyDrainSetting);
-    await writeFile(path.join(folder, file), changed);
-  }
-}
-
-export function startReplicatedShop(
+export async function startReplicatedShop(
+  variant: MeshVariant,
   prepare?: (folder: string) => Promise<void>,
-  options: Pick<ShopOptions, "env"> = {},
 ): Promise<ShopInstance> {
+  if (variant.mode === "namespaces") await requireNamespaces();
   return ShopInstance.start({
-    ...options,
+    variant,
+    ...(variant.proxy === "envoy" ? { env: { TULLE_ENVOY: await envoyPath() } } : {}),
     prepare: async (folder) => {
       await replicate(folder);
       await prepare?.(folder);

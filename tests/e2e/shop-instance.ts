@@ -282,6 +282,8 @@ export class ShopInstance implements AsyncDisposable {
         value.startsWith(`${this.folder}/`),
       );
       if (!isOurs || variables["POD_NAME"] === undefined) continue;
+      // An Envoy has the variables of its agent, which is the proxy to whoever starts and ends it.
+      if (variables["TULLE_STATE_DIR"] !== undefined && !args.includes("agent")) continue;
       found.set(
         `${variables["POD_NAME"]} ${variables["TULLE_STATE_DIR"] === undefined ? "app" : "proxy"}`,
         Number(pid),

@@ -124,10 +124,15 @@ export class ShopLoad {
     return performance.now() - this.#beganAtMs;
   }
 
-  /** Resolves when so many more have been sent, or none can be, since all that may be on their way hang. */
+  /** The end was asked for. */
+  get isEnding(): boolean {
+    return this.#seconds !== undefined;
+  }
+
+  /** Resolves when so many more have been sent, or none can be: all on their way hang, or the end was asked for. */
   async after(requests: number): Promise<void> {
     const until = this.#sent + requests;
-    for (let answered = this.#answered, fullForMs = 0; this.#sent < until && fullForMs < hangingMs;) {
+    for (let answered = this.#answered, fullForMs = 0; this.#sent < until && fullForMs < hangingMs && !this.isEnding;) {
       await pause(pollMs);
       const isStuck = this.#inFlight === this.#options.maxInFlight && answered === this.#answered;
       fullForMs = isStuck ? fullForMs + pollMs : 0;
