@@ -11,6 +11,9 @@ const pods = [
   { name: "db-1a-pqrst", namespace: "shop" },
   { name: "db-1a-pqrst", namespace: "bank" },
   { name: "old-9-uvwxy", namespace: undefined },
+  { name: "api-1-abcde", namespace: "shop", isLeaving: true },
+  { name: "api-2-fghij", namespace: "shop" },
+  { name: "end-1-abcde", namespace: "shop", isLeaving: true },
 ];
 
 const cases: readonly { text: string; namespace?: string; expected: string | RegExp; told?: RegExp }[] = [
@@ -18,6 +21,9 @@ const cases: readonly { text: string; namespace?: string; expected: string | Reg
   { text: "web-5d8f-abcde.shop", expected: "web-5d8f-abcde.shop" },
   { text: "pod/web-5d8f-abcde", expected: "web-5d8f-abcde.shop" },
   { text: "web-x", expected: "web-x-77-klmno.shop" },
+  { text: "api", expected: "api-2-fghij.shop" },
+  { text: "api-1", expected: "api-1-abcde.shop" },
+  { text: "end", expected: "end-1-abcde.shop" },
   { text: "web-x.shop", expected: "web-x-77-klmno.shop" },
   { text: "db-1a-pqrst.bank", expected: "db-1a-pqrst.bank" },
   { text: "db.bank", expected: "db-1a-pqrst.bank" },
@@ -37,7 +43,7 @@ const cases: readonly { text: string; namespace?: string; expected: string | Reg
     expected: /there is more than one pod web\nSay which:\n {2}web-5d8f-abcde\.shop\n.*fghij\.shop\n.*klmno\.shop$/,
   },
   { text: "db", expected: /there is more than one pod db\nSay which:\n {2}db-1a-pqrst\.bank\n {2}db-1a-pqrst\.shop$/ },
-  { text: "wbe", expected: /there is no pod wbe\nPods:\n {2}db-1a-pqrst\.bank\n/ },
+  { text: "wbe", expected: /there is no pod wbe\nPods:\n {2}api-1-abcde\.shop\n/ },
   {
     text: "web",
     namespace: "bank",

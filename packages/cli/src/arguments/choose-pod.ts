@@ -7,6 +7,8 @@ export interface NamedPod {
   readonly name: string;
   /** Undefined where nobody knows it any more. */
   readonly namespace: string | undefined;
+  /** It ends: where another one is meant as well, that one is. */
+  readonly isLeaving?: boolean;
 }
 
 export interface PodChoice {
@@ -31,7 +33,9 @@ export function choosePod<T extends NamedPod>(
   context: Pick<CommandContext, "stderr">,
 ): T {
   const { text, what = "pod" } = choice;
-  const found = podsNamed(pods, choice);
+  const all = podsNamed(pods, choice);
+  const staying = all.filter(({ isLeaving }) => isLeaving !== true);
+  const found = staying.length > 0 ? staying : all;
   const [first] = found;
   if (first === undefined) throw noPod(inOption(pods, choice), podsNamed(pods, { text }), choice);
   if (found.length === 1) return first;

@@ -82,7 +82,10 @@ export function podOf(
   { namespace }: PodOptions,
   context: Pick<CommandContext, "stderr">,
 ): Pod {
-  const named = pods.map((pod) => ({ pod, name: pod.metadata.name, namespace: pod.metadata.namespace }));
+  const named = pods.map((pod) => {
+    const { name, namespace: within, deletionTimestamp } = pod.metadata;
+    return { pod, name, namespace: within, isLeaving: deletionTimestamp !== undefined };
+  });
   return choosePod(named, { text, namespace }, context).pod;
 }
 
