@@ -41,7 +41,7 @@ for (const [language, { file, command }] of Object.entries(programs)) {
     await writeFile(path.join(folder, file), source);
     if (language === "go") {
       const env = { ...process.env, PATH: `${process.env["PATH"]}:/usr/local/go/bin`, CGO_ENABLED: "0" };
-      const built = await runCommand("go", ["build", file], { cwd: folder, env, timeoutMs: 120_000 });
+      const built = await runCommand("go", ["build", file], { cwd: folder, env, timeoutMs: 600_000 });
       assert.equal(built.code, 0, built.stderr);
     }
     let seen: IncomingHttpHeaders = {};
