@@ -46,7 +46,6 @@ export class SystemCallFailed extends Error {
 }
 
 /**
-/**
  * A TCP socket that listens on `address`:`port` and is never accepted from in this process; `openSocket` makes it in
  * another network. Answers its descriptor.
  * @throws {SystemCallFailed}
