@@ -107,6 +107,7 @@ export type {
   StoreRefusalReason,
   Unwatch,
 } from "./store/store.ts";
+export { StoreOverMemory } from "./store/store-over-memory.ts";
 export { StoreRefusal } from "./store/store.ts";
 export type { MemoryStoreOptions } from "./store/memory-store.ts";
 export { MemoryStore, defaultHistoryChanges } from "./store/memory-store.ts";

@@ -18,13 +18,9 @@ import {
   type MeshResource,
   placeOf,
   type ResourceKey,
-  type ResourceOf,
   sameContent,
-  type Store,
-  type StoreChange,
-  type StoreListener,
+  StoreOverMemory,
   StoreRefusal,
-  type Unwatch,
 } from "@tulle/config";
 import { type Logger, Trouble } from "@tulle/telemetry";
 import { type ManifestContent, ManifestFolder } from "./manifest-folder.ts";
@@ -49,8 +45,7 @@ export interface LayeredStoreOptions {
   readonly log: Logger;
 }
 
-export class LayeredStore implements Store {
-  readonly #merged: MemoryStore;
+export class LayeredStore extends StoreOverMemory {
   readonly #overlay: Overlay;
   readonly #runtime: Overlay;
   readonly #folder: ManifestFolder | undefined;
@@ -64,11 +59,11 @@ export class LayeredStore implements Store {
   #overlayFindings: readonly Finding[] = [];
 
   private constructor(options: LayeredStoreOptions) {
+    const { analyze, clusterRanges = [] } = options;
+    super(clusterRanges.length === 0 ? new MemoryStore({ analyze }) : storeWithPlaces(clusterRanges, analyze));
     this.#diskTrouble = new Trouble(options.log);
     this.#hasRuntime = options.runtimeOwner !== "";
-    const { analyze, clusterRanges = [] } = options;
     this.#hasPlaces = clusterRanges.length > 0;
-    this.#merged = clusterRanges.length === 0 ? new MemoryStore({ analyze }) : storeWithPlaces(clusterRanges, analyze);
     this.#overlay = new Overlay(path.join(options.stateDirectory, "applied"));
     this.#runtime = new Overlay(path.join(options.stateDirectory, "runtime"));
     const { folder, clock, log } = options;
@@ -86,38 +81,10 @@ export class LayeredStore implements Store {
     store.#overlayFindings = loads.flatMap((load) => load.findings);
     const applied = loads.flatMap((load) => load.resources);
     for (const resource of applied) store.#applied.set(keyText(keyOf(resource)), resource);
-    if (store.#folder === undefined) store.#merged.setLoadFindings(store.#overlayFindings);
+    if (store.#folder === undefined) store.memory.setLoadFindings(store.#overlayFindings);
     else await store.#folder.start();
-    await store.#merged.applyAll(applied);
+    await store.memory.applyAll(applied);
     return store;
-  }
-
-  get resourceVersion(): number {
-    return this.#merged.resourceVersion;
-  }
-
-  list<K extends Kind>(kind: K, namespace?: string): readonly ResourceOf<K>[] {
-    return this.#merged.list(kind, namespace);
-  }
-
-  all(): readonly MeshResource[] {
-    return this.#merged.all();
-  }
-
-  get<K extends Kind>(kind: K, namespace: string, name: string): ResourceOf<K> | undefined {
-    return this.#merged.get(kind, namespace, name);
-  }
-
-  watch(listener: StoreListener): Unwatch {
-    return this.#merged.watch(listener);
-  }
-
-  changesSince(resourceVersion: number): readonly StoreChange[] | undefined {
-    return this.#merged.changesSince(resourceVersion);
-  }
-
-  findings(): readonly Finding[] {
-    return this.#merged.findings();
   }
 
   /**
@@ -139,7 +106,7 @@ export class LayeredStore implements Store {
       await this.#replaceApplied(key, resource, () => layer.put(resource));
     }
     // Another apply of the same object may have come while this one was written: the last one asked for stands.
-    return this.#merged.apply(this.#applied.get(key) ?? inFile ?? resource, options);
+    return this.memory.apply(this.#applied.get(key) ?? inFile ?? resource, options);
   }
 
   /** Deleting an applied resource brings back what a file says of it. @throws {StoreRefusal} */
@@ -159,8 +126,8 @@ export class LayeredStore implements Store {
     }
     await this.#replaceApplied(text, undefined, () => this.#layerOf(applied.kind).remove(key));
     if (this.#applied.has(text)) return applied;
-    if (inFile !== undefined) await this.#merged.apply(inFile, { by });
-    else await this.#merged.delete(key, { by });
+    if (inFile !== undefined) await this.memory.apply(inFile, { by });
+    else await this.memory.delete(key, { by });
     return applied;
   }
 
@@ -195,12 +162,12 @@ export class LayeredStore implements Store {
     const gone = [...this.#files.keys()].filter((key) => !resources.has(key) && !this.#applied.has(key));
     const goneKeys = gone.map((key) => keyOf(this.#files.get(key)!));
     this.#files = resources;
-    this.#merged.setLoadFindings([...findings, ...this.#overlayFindings], drafts);
+    this.memory.setLoadFindings([...findings, ...this.#overlayFindings], drafts);
     // What was applied stands in its file's place in the order, or the order would differ after a restart.
     const changed = [...resources].map(([key, resource]) => this.#applied.get(key) ?? resource);
     await Promise.all([
-      ...goneKeys.map((key) => this.#merged.delete(key, byFile)),
-      this.#merged.applyAll(changed, byFile),
+      ...goneKeys.map((key) => this.memory.delete(key, byFile)),
+      this.memory.applyAll(changed, byFile),
     ]);
   }
 

@@ -9,16 +9,12 @@ import {
   isKind,
   keyOf,
   keyText,
-  type Kind,
   type Loaded,
   MemoryStore,
   type MeshResource,
   parseResource,
   type ResourceKey,
-  type ResourceOf,
-  type Store,
-  type StoreChange,
-  type StoreListener,
+  StoreOverMemory,
   StoreRefusal,
   type Unwatch,
 } from "@tulle/config";
@@ -60,9 +56,8 @@ interface Echo {
   end(): void;
 }
 
-export class KubernetesStore implements Store {
+export class KubernetesStore extends StoreOverMemory {
   readonly #options: KubernetesStoreOptions;
-  readonly #memory: MemoryStore;
   readonly #followers: readonly ObjectFollower[];
   readonly #secrets: SecretReader;
   /** By the object's key, then by the collection's path. */
@@ -75,9 +70,9 @@ export class KubernetesStore implements Store {
   #findingsAreDue = false;
 
   private constructor(options: KubernetesStoreOptions) {
+    super(new MemoryStore({ analyze: options.analyze }));
     this.#options = options;
     const { client, clock, log, random = Math.random } = options;
-    this.#memory = new MemoryStore({ analyze: options.analyze });
     const common = { client, clock, log, random };
     this.#followers = collectionsOf(options).map(
       (collection) =>
@@ -97,8 +92,8 @@ export class KubernetesStore implements Store {
       onSecret: (secret) => this.#put(secrets, secret),
       onGone: (namespace, name) => this.#drop(secrets, { kind: "Secret", namespace, name }),
     });
-    this.#unwatch = this.#memory.watch((changes) => {
-      if (changes.some(({ resource }) => decidesOnSecrets(resource))) this.#secrets.want(wantedSecrets(this.#memory));
+    this.#unwatch = this.memory.watch((changes) => {
+      if (changes.some(({ resource }) => decidesOnSecrets(resource))) this.#secrets.want(wantedSecrets(this.memory));
     });
   }
 
@@ -117,34 +112,6 @@ export class KubernetesStore implements Store {
   async close(): Promise<void> {
     this.#unwatch();
     await Promise.all([...this.#followers, this.#secrets].map((follower) => follower.close()));
-  }
-
-  get resourceVersion(): number {
-    return this.#memory.resourceVersion;
-  }
-
-  list<K extends Kind>(kind: K, namespace?: string): readonly ResourceOf<K>[] {
-    return this.#memory.list(kind, namespace);
-  }
-
-  all(): readonly MeshResource[] {
-    return this.#memory.all();
-  }
-
-  get<K extends Kind>(kind: K, namespace: string, name: string): ResourceOf<K> | undefined {
-    return this.#memory.get(kind, namespace, name);
-  }
-
-  watch(listener: StoreListener): Unwatch {
-    return this.#memory.watch(listener);
-  }
-
-  changesSince(resourceVersion: number): readonly StoreChange[] | undefined {
-    return this.#memory.changesSince(resourceVersion);
-  }
-
-  findings(): readonly Finding[] {
-    return this.#memory.findings();
   }
 
   /** By server-side apply: fields that others set stay theirs. @throws {StoreRefusal} */
@@ -264,8 +231,8 @@ export class KubernetesStore implements Store {
   #settle(key: ResourceKey): void {
     const text = keyText(key);
     const counts = this.#counting(text);
-    if (counts?.resource !== undefined) void this.#memory.applyAll([counts.resource]);
-    else void this.#memory.delete(key);
+    if (counts?.resource !== undefined) void this.memory.applyAll([counts.resource]);
+    else void this.memory.delete(key);
     for (const hear of this.#hearing.get(text) ?? []) hear(counts?.version);
   }
 
@@ -287,7 +254,7 @@ export class KubernetesStore implements Store {
     this.#findingsAreDue = true;
     queueMicrotask(() => {
       this.#findingsAreDue = false;
-      this.#memory.setLoadFindings([...this.#found.values()].flat());
+      this.memory.setLoadFindings([...this.#found.values()].flat());
     });
   }
 
