@@ -1,4 +1,5 @@
 // The public face of the kubernetes package: how a cluster's API is reached, and a store that follows it.
+export * from "./names.ts";
 export * from "./client/cluster-access.ts";
 export * from "./client/in-cluster.ts";
 export * from "./client/kubeconfig.ts";
