@@ -9,3 +9,5 @@ export * from "./follow/object-follower.ts";
 export * from "./store/kubernetes-store.ts";
 export * from "./identity/token-review.ts";
 export * from "./install/custom-resources.ts";
+export * from "./inject/capture-container.ts";
+export * from "./inject/sidecar-container.ts";
