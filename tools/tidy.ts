@@ -1,7 +1,7 @@
 // `npm run tidy`: the rules of this repository that no linter knows, each a row of the table in tidy/rules.ts.
 // Paths narrow it; warnings (sizes) are printed and do not fail it.
 import { execFileSync } from "node:child_process";
-import { existsSync, readFileSync } from "node:fs";
+import { readFileSync, statSync } from "node:fs";
 import path from "node:path";
 import { checkImports, readImportTable } from "./tidy/import-table.ts";
 import { checkBarrels, checkPackages, type PackageManifest } from "./tidy/packages.ts";
@@ -42,15 +42,19 @@ process.stdout.write(
 );
 process.exitCode = errors.length === 0 ? 0 : 1;
 
-/** What is tracked or would be; a file that is deleted but not yet committed is left out. */
+/** What is tracked or would be, but for links to folders; a file that is deleted but not yet committed is left out. */
 function listFiles(): readonly string[] {
   const listed = execFileSync("git", ["ls-files", "--cached", "--others", "--exclude-standard", "-z"], {
     cwd: root,
     encoding: "utf8",
     maxBuffer: 64 * 1024 * 1024,
   });
-  const names = listed.split("\0").filter((name) => name !== "" && existsSync(path.join(root, name)));
+  const names = listed.split("\0").filter((name) => name !== "" && isFile(path.join(root, name)));
   return [...new Set(names)].sort();
+}
+
+function isFile(name: string): boolean {
+  return statSync(name, { throwIfNoEntry: false })?.isFile() ?? false;
 }
 
 function read(name: string): SourceFile {

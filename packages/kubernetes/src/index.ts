@@ -11,3 +11,4 @@ export * from "./identity/token-review.ts";
 export * from "./install/custom-resources.ts";
 export * from "./inject/capture-container.ts";
 export * from "./inject/sidecar-container.ts";
+export * from "./install/components.ts";

@@ -1,0 +1,35 @@
+// Parts of pods that every chart's have alike.
+import { isSet, type Template, value, when } from "./template.ts";
+import type { ComponentName, LeafPath } from "./values.ts";
+
+/** What the Pod Security level `restricted` asks of a container, and a root that nobody writes to. */
+export const restricted = {
+  allowPrivilegeEscalation: false,
+  readOnlyRootFilesystem: true,
+  runAsNonRoot: true,
+  capabilities: { drop: ["ALL"] },
+  seccompProfile: { type: "RuntimeDefault" },
+} as const;
+
+export const pullSecrets = {
+  imagePullSecrets: when(isSet("global.imagePullSecrets"), value("global.imagePullSecrets")),
+} as const;
+
+export function scheduling(component: Exclude<ComponentName, "base">): Readonly<Record<string, Template>> {
+  const chosen = (name: "nodeSelector" | "tolerations" | "affinity"): Template => {
+    const path: LeafPath = `${component}.${name}`;
+    return when(isSet(path), value(path));
+  };
+  return { nodeSelector: chosen("nodeSelector"), tolerations: chosen("tolerations"), affinity: chosen("affinity") };
+}
+
+/** Over nodes and zones, where there are several. */
+export function spread(labels: Template): Readonly<Record<string, Template>> {
+  const over = (topologyKey: string): Template => ({
+    maxSkew: 1,
+    topologyKey,
+    whenUnsatisfiable: "ScheduleAnyway",
+    labelSelector: { matchLabels: labels },
+  });
+  return { topologySpreadConstraints: [over("kubernetes.io/hostname"), over("topology.kubernetes.io/zone")] };
+}
