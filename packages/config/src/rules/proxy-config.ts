@@ -14,6 +14,12 @@ export interface ProxyConfig {
   readonly drainMs?: number;
   /** What stands between clients and the proxy of a gateway. */
   readonly gatewayTopology?: GatewayTopology;
+  /** Threads for requests. Read on a cluster alone, as what follows is. */
+  readonly concurrency?: number;
+  readonly holdApplicationUntilProxyStarts?: boolean;
+  readonly interceptionMode?: "REDIRECT" | "TPROXY";
+  /** Environment of the proxy. */
+  readonly proxyMetadata?: Readonly<Record<string, string>>;
   /** What of it has no effect, one sentence each. */
   readonly problems: readonly string[];
 }
@@ -23,14 +29,36 @@ const durations = new Map([
   ["drainDuration", "drainMs"],
 ] as const);
 
-export function readProxyConfig(annotations: Readonly<Record<string, string>>): ProxyConfig {
+const containerFields = {
+  concurrency: {
+    fits: (value: unknown) => Number.isInteger(value) && (value as number) >= 0 && (value as number) <= 256,
+    expected: "a whole number from 0 to 256",
+  },
+  holdApplicationUntilProxyStarts: { fits: (value: unknown) => typeof value === "boolean", expected: "true or false" },
+  interceptionMode: {
+    fits: (value: unknown) => value === "REDIRECT" || value === "TPROXY",
+    expected: "REDIRECT or TPROXY",
+  },
+  proxyMetadata: {
+    fits: (value: unknown) => isMapping(value) && Object.values(value).every((each) => typeof each === "string"),
+    expected: "names with a text each",
+  },
+} as const;
+
+/** On a cluster the proxy is a container, and more of it can be chosen. */
+export type ProxyPlatform = "laptop" | "kubernetes";
+
+export function readProxyConfig(
+  annotations: Readonly<Record<string, string>>,
+  platform: ProxyPlatform = "laptop",
+): ProxyConfig {
   const name = proxyConfigAnnotations.find((each) => annotations[each] !== undefined);
   if (name === undefined) return { problems: [] };
   const { documents, findings } = parseDocuments(annotations[name]!, name);
   const value = documents[0]?.value ?? {};
   if (findings.length > 0 || documents.length > 1 || !isMapping(value))
     return { problems: [`the annotation ${name} is not YAML of fields and values`] };
-  const config: { terminationDrainMs?: number; drainMs?: number; gatewayTopology?: GatewayTopology } = {};
+  const config: { -readonly [Field in keyof ProxyConfig]: ProxyConfig[Field] } = { problems: [] };
   const problems: string[] = [];
   for (const [field, content] of Object.entries(value)) {
     if (field === "gatewayTopology") {
@@ -41,6 +69,12 @@ export function readProxyConfig(annotations: Readonly<Record<string, string>>): 
         ),
       );
       if (!checked.failed) config.gatewayTopology = checked.value as GatewayTopology;
+      continue;
+    }
+    if (platform === "kubernetes" && Object.hasOwn(containerFields, field)) {
+      const read = containerFields[field as keyof typeof containerFields];
+      if (read.fits(content)) Object.assign(config, { [field]: content });
+      else problems.push(`${field} of the annotation ${name} is not ${read.expected}`);
       continue;
     }
     const target = durations.get(field as "drainDuration");

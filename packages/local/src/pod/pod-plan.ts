@@ -6,6 +6,7 @@ import {
   decideInjection,
   type Deployment,
   type Injection,
+  memoryQuantityBytes,
   mergesMetrics,
   type MeshConfig,
   metricsAnnotations,
@@ -17,7 +18,6 @@ import {
   readProxyConfig,
 } from "@tulle/config";
 import { type Variable, variablesOf } from "./variables.ts";
-import { memoryQuantityBytes } from "./quantity.ts";
 
 export type ProxyKind = "tulle" | "envoy";
 

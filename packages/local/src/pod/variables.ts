@@ -1,8 +1,7 @@
 // A container's own environment variables: values with $(OTHER) in them, fields of the pod (Kubernetes' downward API),
 // and texts of ConfigMaps and Secrets.
 import { availableParallelism, totalmem } from "node:os";
-import type { Container } from "@tulle/config";
-import { parseQuantity, quantityIn } from "./quantity.ts";
+import { type Container, parseQuantity, quantityIn } from "@tulle/config";
 
 export type Variable =
   | { readonly name: string; readonly value: string }
