@@ -12,3 +12,6 @@ export * from "./install/custom-resources.ts";
 export * from "./inject/capture-container.ts";
 export * from "./inject/sidecar-container.ts";
 export * from "./install/components.ts";
+export * from "./inject/inject-pod.ts";
+export { jsonPatch, type PatchOperation } from "./inject/json-patch.ts";
+export { defaultValues, type InjectionValues, readValues } from "./inject/values.ts";
