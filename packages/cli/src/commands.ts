@@ -6,6 +6,7 @@ const run = "Run a mesh on this machine";
 const configure = "Configure it";
 const look = "Look inside";
 const machines = "A machine that is no pod";
+const cluster = "Install it into a cluster";
 const processes = "Its processes, one by one";
 const other = "Other";
 
@@ -85,6 +86,42 @@ export const commands: readonly CommandRow[] = [
     group: look,
     summary: "manage the authorization server's clients, users and grants",
     load: () => import("./commands/auth/auth.ts"),
+  },
+  {
+    name: "install",
+    group: cluster,
+    summary: "install Tulle into a Kubernetes cluster",
+    load: () => import("./commands/install.ts"),
+  },
+  {
+    name: "upgrade",
+    group: cluster,
+    summary: "bring what is installed to this version, or to other values",
+    load: () => import("./commands/upgrade.ts"),
+  },
+  {
+    name: "uninstall",
+    group: cluster,
+    summary: "remove a revision, or everything",
+    load: () => import("./commands/uninstall.ts"),
+  },
+  {
+    name: "precheck",
+    group: cluster,
+    summary: "look at what would stand in an installation's way",
+    load: () => import("./commands/precheck.ts"),
+  },
+  {
+    name: "manifest",
+    group: cluster,
+    summary: "print what is installed, for other tools",
+    load: () => import("./commands/manifest/manifest.ts"),
+  },
+  {
+    name: "tag",
+    group: cluster,
+    summary: "name revisions for namespaces",
+    load: () => import("./commands/tag/tag.ts"),
   },
   {
     name: "join",

@@ -22,6 +22,12 @@ export interface InstanceOption {
   readonly dir?: string;
 }
 
+/** What `addClusterOptions` adds to a command's parsed options. */
+export interface ClusterOptions {
+  readonly context?: string;
+  readonly kubeconfig?: string;
+}
+
 /** Value of `-n`. */
 export interface NamespaceOption {
   readonly namespace?: string;

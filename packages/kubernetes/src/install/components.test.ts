@@ -23,7 +23,7 @@ function installed(
 ): readonly (Fields & { readonly kind: string; readonly metadata: { readonly name: string } })[] {
   const { objects, problems } = evaluateInstallation([values], "tulle-system");
   assert.deepEqual(problems, []);
-  return objects as ReturnType<typeof installed>;
+  return objects;
 }
 
 for (const revision of ["default", "canary"]) {

@@ -4,6 +4,7 @@ import { authorizationServerManifests } from "./authorization-server.ts";
 import { baseManifests } from "./base.ts";
 import { evaluateManifests, type Release } from "./evaluate.ts";
 import { gatewayManifests } from "./gateway.ts";
+import type { InstalledObject } from "./object-kinds.ts";
 import type { Manifest } from "./template.ts";
 import { tulledManifests } from "./tulled.ts";
 import type { ComponentName, Fields, Values } from "./values.ts";
@@ -26,15 +27,15 @@ export const components: readonly Component[] = [
 ];
 
 /** Objects of the parts that the values enable. */
-function installedObjects(release: Release): readonly Fields[] {
+function installedObjects(release: Release): readonly InstalledObject[] {
   return components
     .filter(({ name }) => release.values[name]?.["enabled"] === true)
-    .flatMap(({ manifests }) => evaluateManifests(manifests(), release));
+    .flatMap(({ manifests }) => evaluateManifests(manifests(), release) as readonly InstalledObject[]);
 }
 
 export interface Installation {
   readonly values: Values;
-  readonly objects: readonly Fields[];
+  readonly objects: readonly InstalledObject[];
   /** What is wrong with the values; objects are good where there is none. */
   readonly problems: readonly string[];
 }

@@ -2,7 +2,7 @@
 import { type Expression, value } from "./template.ts";
 
 const partOfLabel = "app.kubernetes.io/part-of";
-const partOfTulle = "tulle";
+export const partOfTulle = "tulle";
 
 /** `component` is the chart's name. */
 export function partOf(component: string): Readonly<Record<string, string | Expression>> {

@@ -133,6 +133,6 @@ function controlPlaneArguments(): readonly Template[] {
     joined("--trust-domain=", value("tulled.trustDomain")),
     joined("--cluster-id=", value("global.multiCluster.clusterName")),
     joined("--log-level=", value("tulled.logLevel")),
-    when(isSet("tulled.watchIstioResources"), "--istio-groups"),
+    when(isSet("tulled.watchIstioResources"), "--istio-resources"),
   ];
 }
