@@ -35,7 +35,7 @@ test("each definition is taken as it stands: its schema is structural", async ()
 });
 
 test("the shop's manifests are taken, with no field that the API server does not know", async () => {
-  const namespaces = path.join(shop, "namespaces.yaml");
+  const namespaces = path.join(shop, "0-namespaces.yaml");
   await kubectl(["apply", "-f", namespaces]);
   const files = (await readdir(shop, { recursive: true })).filter((file) => file.endsWith(".yaml"));
   assert.ok(files.length > 10);

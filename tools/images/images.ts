@@ -1,6 +1,6 @@
 // `npm run images`: one archive of all of Tulle's container images, and of the shop's. No registry and no container
 // engine is needed: `ctr images import`, `docker load` and `podman load` take it.
-import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { chmodSync, cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { parseArgs } from "node:util";
@@ -18,6 +18,8 @@ const proxyUser = "1337:1337";
 const node = "/usr/local/bin/node";
 const tulle = [node, "/opt/tulle/dist/packages/cli/bin/installed.mjs"] as const;
 const authorizationServer = [node, "/opt/tulle/dist/packages/authorization-server/src/main.js"] as const;
+
+const authorizationServerData = "/var/lib/tulle";
 
 /** The shop's programs, each an image of its own name. */
 const shopPrograms = ["catalog", "client", "orders", "productpage", "webapp"] as const;
@@ -56,6 +58,9 @@ async function images(tag: string): Promise<readonly Image[]> {
   copyFile(await envoyPath(), envoy, "/usr/local/bin/envoy");
   const shop = newLayer("shop");
   makeShop(path.join(shop.folder, "shop"));
+  // Keys, and the database where none is named. A volume lies over it where they are to outlive the container.
+  const data = newLayer("authorization-server-data");
+  makeWritableFolder(data, authorizationServerData);
   const base = [system, runtime, installation];
   const common = { environment: { NODE_ENV: "production" }, workingDirectory: "/" };
   return [
@@ -77,10 +82,11 @@ async function images(tag: string): Promise<readonly Image[]> {
     },
     {
       reference: `tulle/authorization-server:${tag}`,
-      layers: base,
+      layers: [...base, data],
       entrypoint: authorizationServer,
       user: ordinaryUser,
       ...common,
+      workingDirectory: authorizationServerData,
     },
     ...shopPrograms.map((name) => ({
       reference: `tulle/shop-${name}:${tag}`,
@@ -117,6 +123,13 @@ function newLayer(name: string): Layer {
   const folder = path.join(parent, name);
   mkdirSync(folder);
   return { name, folder };
+}
+
+/** For any user: what an image holds is root's. */
+function makeWritableFolder({ folder }: Layer, to: string): void {
+  const made = path.join(folder, to);
+  mkdirSync(made, { recursive: true });
+  chmodSync(made, 0o1777);
 }
 
 function copyFile(from: string, { folder }: Layer, to: string): void {
