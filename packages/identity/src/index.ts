@@ -22,7 +22,9 @@ export {
   type CheckedAuthority,
 } from "./authority/check-authority.ts";
 export { cacertsFiles, loadCacerts } from "./authority/load-cacerts.ts";
-export { readAuthority, writeAuthority } from "./authority/authority-file.ts";
+export { AuthorityFolder } from "./authority/authority-folder.ts";
+export type { AuthorityStorage } from "./authority/authority-storage.ts";
+export { authorityText, parseAuthority } from "./authority/authority-text.ts";
 export {
   CertificateAuthority,
   type CertificateAuthorityOptions,

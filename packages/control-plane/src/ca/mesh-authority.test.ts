@@ -7,12 +7,13 @@ import { type TestContext, test } from "node:test";
 import type { Clock } from "@tulle/timing";
 import { create } from "@bufbuild/protobuf";
 import {
+  authorityText,
   createAuthority,
   createCsr,
   generateKey,
   parseCertificates,
   privateKeyPem,
-  writeAuthority,
+  writeSecretFile,
 } from "@tulle/identity";
 import { type LogEntry, Logging, MetricRegistry } from "@tulle/telemetry";
 import { type ClientTls, connectAds } from "@tulle/xds";
@@ -20,7 +21,8 @@ import { NodeSchema } from "@tulle/xds/envoy/config/core/v3/base_pb";
 import { waitFor } from "../../../../tests/tools/processes.ts";
 import { temporaryFolder } from "../../../../tests/tools/temporary-folder.ts";
 import { caMetrics } from "./ca-metrics.ts";
-import { MeshAuthority, rootFile } from "./mesh-authority.ts";
+import { MeshAuthority } from "./mesh-authority.ts";
+import { authorityFolder } from "./open-security.ts";
 import { serveProvenWorkloads } from "./serve-proven-workloads.ts";
 import { web, webNode } from "../testing/proven-world.ts";
 
@@ -54,6 +56,8 @@ class ManualTime {
   }
 }
 
+const rootFile = (stateDirectory: string): string => path.join(stateDirectory, "ca/root-cert.pem");
+
 interface Opened {
   readonly authority: MeshAuthority;
   readonly time: ManualTime;
@@ -71,7 +75,7 @@ async function openAt(
   const log: LogEntry[] = [];
   const registry = new MetricRegistry();
   const authority = await MeshAuthority.open({
-    stateDirectory: folder,
+    storage: authorityFolder(folder),
     trustDomain: "cluster.local",
     clock: time.clock,
     now: () => time.nowMs,
@@ -221,7 +225,7 @@ test("an authority that ends is spoken of long before, once a day", async (conte
   const stateDirectory = temporaryFolder("tulle-ca-");
   const dayMs = 24 * hourMs;
   const signing = await createAuthority({ trustDomain: "cluster.local", lifetimeMs: 100 * dayMs, nowMs: time.nowMs });
-  await writeAuthority(path.join(stateDirectory, "ca/authority.json"), { phase: "steady", signing });
+  await writeSecretFile(path.join(stateDirectory, "ca/authority.json"), authorityText({ phase: "steady", signing }));
   const { authority, log, registry } = await openAt(context, time, stateDirectory);
   const spoken = () =>
     log.filter(({ message }) => message.startsWith("a certificate of the authority ends")).map(({ level }) => level);

@@ -1,38 +1,44 @@
-// The mesh's authority as the control plane keeps it: opened from the state directory, moved from phase to phase,
+// The mesh's authority as the control plane keeps it: opened from where its state lies, moved from phase to phase,
 // watched for its expiry, and the source of the control plane's own certificate.
-import { access, readFile } from "node:fs/promises";
-import path from "node:path";
 import type { Clock } from "@tulle/timing";
 import {
   type AuthorityProblem,
+  type AuthorityStorage,
   type CertificateAuthority,
   createAuthority,
   generateKey,
-  loadCacerts,
   openAuthority,
   privateKeyPem,
   type RotationTimes,
   verifyPeer,
-  writeSecretFile,
 } from "@tulle/identity";
 import type { Logger } from "@tulle/telemetry";
 import type { ClientVerdict, ServerTlsCredentials } from "@tulle/xds";
 import type { MeshClient } from "../jwks/mesh-connection.ts";
+import type { Leadership } from "../state/leadership.ts";
 import type { CaMetrics } from "./ca-metrics.ts";
 
 /** What the control plane proves to be, to proxies and, when it asks them for something, to workloads. */
-export const controlPlaneHosts = ["tulled.tulle-system.svc", "istiod.istio-system.svc"] as const;
-const controlPlaneAccount = { namespace: "tulle-system", serviceAccount: "tulled" };
+export interface ControlPlaneIdentity {
+  readonly hosts: readonly [string, ...string[]];
+  readonly serviceAccount: string;
+}
+
+export const defaultIdentity: ControlPlaneIdentity = {
+  hosts: ["tulled.tulle-system.svc", "istiod.istio-system.svc"],
+  serviceAccount: "tulled",
+};
+const controlPlaneNamespace = "tulle-system";
 
 export interface MeshAuthorityOptions {
-  /** The control plane's; the authority lies in `ca/` of it. */
-  readonly stateDirectory: string;
-  /** With Istio's file names. `cacerts/` of the state directory, where there is one, unless told. */
-  readonly cacertsDirectory?: string;
+  readonly storage: AuthorityStorage;
   readonly trustDomain: string;
+  readonly identity?: ControlPlaneIdentity;
   /** What a workload's certificate lives unless it asks for another life. */
   readonly workloadTtlMs?: number;
   readonly maxWorkloadTtlMs?: number;
+  /** Who of several that share the storage moves it from phase to phase; whoever opens it when missing. */
+  readonly leadership?: Leadership;
   readonly clock: Clock;
   readonly log: Logger;
   readonly metrics: CaMetrics;
@@ -50,10 +56,11 @@ export class MeshAuthority {
   readonly signing: CertificateAuthority;
   readonly now: () => number;
   readonly #options: MeshAuthorityOptions;
-  readonly #cacertsDirectory: string | undefined;
+  readonly #unfollow: (() => void)[] = [];
   readonly #listeners = new Set<() => void>();
   #credentials: ServerTlsCredentials;
   #serving: Omit<Serving, "credentials">;
+  #isBroughtAlong: boolean;
   #warnedMs = -Infinity;
   #cancelLook: () => void = () => undefined;
   #isClosed = false;
@@ -61,40 +68,40 @@ export class MeshAuthority {
   private constructor(
     options: MeshAuthorityOptions,
     signing: CertificateAuthority,
-    cacertsDirectory: string | undefined,
+    isBroughtAlong: boolean,
     serving: Serving,
   ) {
     this.#options = options;
     this.signing = signing;
     this.now = options.now ?? Date.now;
-    this.#cacertsDirectory = cacertsDirectory;
+    this.#isBroughtAlong = isBroughtAlong;
     this.#credentials = serving.credentials;
     this.#serving = serving;
   }
 
   /** @throws with all that is wrong, when what is kept or brought along cannot be used */
   static async open(options: MeshAuthorityOptions): Promise<MeshAuthority> {
-    const { stateDirectory, trustDomain, workloadTtlMs, maxWorkloadTtlMs, now = Date.now, log } = options;
-    const cacertsDirectory = options.cacertsDirectory ?? (await ifThere(path.join(stateDirectory, "cacerts")));
+    const { storage, trustDomain, workloadTtlMs, maxWorkloadTtlMs, now = Date.now, log, leadership } = options;
     const opened = await openAuthority({
-      stateDir: path.join(stateDirectory, "ca"),
+      storage,
       trustDomain,
       now,
-      ...(cacertsDirectory === undefined ? {} : { cacertsDir: cacertsDirectory }),
       ...(workloadTtlMs === undefined ? {} : { defaultTtlMs: workloadTtlMs }),
       ...(maxWorkloadTtlMs === undefined ? {} : { maxTtlMs: maxWorkloadTtlMs }),
     });
     if (!opened.ok) throw new Error(`the certificate authority cannot be used: ${problemText(opened.problems)}`);
-    const { authority: signing, created } = opened;
-    await keepRootFile(rootFile(stateDirectory), signing.trustBundlePem);
-    const mesh = new MeshAuthority(options, signing, cacertsDirectory, await issueServing(signing, now()));
+    const { authority: signing, created, isBroughtAlong } = opened;
+    const serving = await issueServing(signing, options.identity ?? defaultIdentity, now());
+    const mesh = new MeshAuthority(options, signing, isBroughtAlong, serving);
     log.info(created ? "a certificate authority was made" : "the certificate authority was opened", {
       trustDomain,
       roots: signing.roots.length,
       phase: signing.state.phase,
-      cacerts: cacertsDirectory,
+      cacerts: isBroughtAlong ? storage.givenPlace : undefined,
     });
     await mesh.#look();
+    mesh.#unfollow.push(storage.follow?.(() => void mesh.#adopt()) ?? (() => undefined));
+    mesh.#unfollow.push(leadership?.follow(() => void mesh.#look()) ?? (() => undefined));
     return mesh;
   }
 
@@ -102,9 +109,9 @@ export class MeshAuthority {
     return this.signing.trustDomain;
   }
 
-  /** The authority is the user's, and changes by its files. */
+  /** The authority is the user's, and changes as they change it. */
   get isBroughtAlong(): boolean {
-    return this.#cacertsDirectory !== undefined;
+    return this.#isBroughtAlong;
   }
 
   /** The control plane's own certificate and the roots that its clients are verified with. */
@@ -160,25 +167,58 @@ export class MeshAuthority {
   close(): void {
     this.#isClosed = true;
     this.#cancelLook();
+    for (const unfollow of this.#unfollow) unfollow();
   }
 
   async #nextMaterial() {
-    const { trustDomain, now = Date.now } = this.#options;
-    if (this.#cacertsDirectory === undefined) return createAuthority({ trustDomain, nowMs: now() });
-    const loaded = await loadCacerts(this.#cacertsDirectory, now());
-    if (!loaded.ok) throw new RotationRefused(problemText(loaded.problems));
-    return loaded.material;
+    const { storage, trustDomain } = this.#options;
+    const given = await storage.readGiven(this.now());
+    this.#isBroughtAlong = given !== undefined;
+    if (given === undefined) return createAuthority({ trustDomain, nowMs: this.now() });
+    if (!given.ok) throw new RotationRefused(problemText(given.problems));
+    return given.material;
+  }
+
+  /** Another control plane has changed the state, or the operator what is given: which of them is not said. */
+  async #adopt(): Promise<void> {
+    if (this.#isClosed) return;
+    const { storage, log, leadership } = this.#options;
+    try {
+      if (await this.signing.adopt()) {
+        log.warning("the mesh's root changes", { phase: this.signing.state.phase });
+        await this.#changed();
+      }
+      const given = await storage.readGiven(this.now());
+      this.#isBroughtAlong = given !== undefined;
+      if (given?.ok === false) {
+        log.error("what was given as authority cannot be used; the one before stays", {
+          place: storage.givenPlace,
+          reason: problemText(given.problems),
+        });
+      } else if (
+        given !== undefined &&
+        leadership?.isLeader !== false &&
+        (await this.signing.rotateTo(given.material))
+      ) {
+        log.warning("the mesh's root changes", { phase: this.signing.state.phase, to: storage.givenPlace });
+        await this.#changed();
+      }
+    } catch (error) {
+      log.error("the authority's state cannot be read; it stays as it is", { reason: String(error) });
+    }
+    this.#schedule();
   }
 
   /** Does what is due: the next phase, an own certificate, a warning. */
   async #look(): Promise<void> {
+    const { leadership, log } = this.#options;
     try {
-      if (await this.signing.advance()) {
-        this.#options.log.warning("the mesh's root changes", { phase: this.signing.state.phase });
+      if (leadership?.isLeader !== false && (await this.signing.advance())) {
+        log.warning("the mesh's root changes", { phase: this.signing.state.phase });
         await this.#changed();
       } else if (this.#servingIsDue()) await this.#changed();
     } catch (error) {
-      this.#options.log.error("the authority's state cannot be kept; it stays as it is", { reason: String(error) });
+      log.error("the authority's state cannot be kept; it stays as it is", { reason: String(error) });
     }
     this.#mentionExpiry();
     this.#schedule();
@@ -200,7 +240,7 @@ export class MeshAuthority {
   }
 
   async #changed(): Promise<void> {
-    const serving = await issueServing(this.signing, this.now());
+    const serving = await issueServing(this.signing, this.#options.identity ?? defaultIdentity, this.now());
     this.#credentials = serving.credentials;
     this.#serving = serving;
     for (const listener of this.#listeners) listener();
@@ -228,23 +268,23 @@ export class RotationRefused extends Error {
   override readonly name = "RotationRefused";
 }
 
-export function rootFile(stateDirectory: string): string {
-  return path.join(stateDirectory, "ca", "root-cert.pem");
-}
-
 interface Serving {
   readonly credentials: ServerTlsCredentials;
   readonly notBeforeMs: number;
   readonly renewMs: number;
 }
 
-async function issueServing(signing: CertificateAuthority, nowMs: number): Promise<Serving> {
+async function issueServing(
+  signing: CertificateAuthority,
+  { hosts, serviceAccount }: ControlPlaneIdentity,
+  nowMs: number,
+): Promise<Serving> {
   const { trustDomain } = signing;
   const key = await generateKey("P-256");
   const { certificate, chainPem } = signing.issueServing({
     key,
-    hosts: controlPlaneHosts,
-    identity: { trustDomain, ...controlPlaneAccount },
+    hosts,
+    identity: { trustDomain, namespace: controlPlaneNamespace, serviceAccount },
     ttlMs: servingTtlMs,
   });
   return {
@@ -256,21 +296,6 @@ async function issueServing(signing: CertificateAuthority, nowMs: number): Promi
     notBeforeMs: certificate.notBeforeMs,
     renewMs: nowMs + (certificate.notAfterMs - nowMs) / 2,
   };
-}
-
-/** Written with every change of the state; somebody may have removed it, or edited it, since. */
-async function keepRootFile(file: string, pem: string): Promise<void> {
-  const found = await readFile(file, "utf8").catch(() => undefined);
-  if (found !== pem) await writeSecretFile(file, pem, 0o644);
-}
-
-async function ifThere(folder: string): Promise<string | undefined> {
-  try {
-    await access(folder);
-    return folder;
-  } catch {
-    return undefined;
-  }
 }
 
 function problemText(problems: readonly AuthorityProblem[]): string {

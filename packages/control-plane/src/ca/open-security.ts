@@ -1,7 +1,9 @@
 // What a control plane needs to hand out identities, opened together: its authority, the key that workload tokens are
 // signed with, and what is counted of both.
+import { existsSync } from "node:fs";
 import path from "node:path";
 import type { Clock } from "@tulle/timing";
+import { AuthorityFolder, type AuthorityStorage } from "@tulle/identity";
 import {
   authorityAudience,
   localTokenIssuer,
@@ -13,7 +15,8 @@ import {
 } from "@tulle/identity/workload-token";
 import type { Logger, MetricRegistry, ProcessTracer } from "@tulle/telemetry";
 import { type CaMetrics, caMetrics } from "./ca-metrics.ts";
-import { MeshAuthority } from "./mesh-authority.ts";
+import type { Leadership } from "../state/leadership.ts";
+import { type ControlPlaneIdentity, MeshAuthority } from "./mesh-authority.ts";
 
 /** What there is of identity where the port with TLS is served. */
 export interface Security {
@@ -28,8 +31,13 @@ export interface SecurityOptions {
   readonly stateDirectory: string;
   /** `cluster.local` unless told. */
   readonly trustDomain?: string;
-  /** See `MeshAuthorityOptions`, as the next two. */
+  /** With Istio's file names. `cacerts/` of the state directory, where there is one, unless told. */
   readonly cacertsDirectory?: string;
+  /** Where the authority's state lies, in the place of the state directory and of `cacertsDirectory`. */
+  readonly authorityStorage?: AuthorityStorage;
+  /** See `MeshAuthorityOptions`, as the next three. */
+  readonly identity?: ControlPlaneIdentity;
+  readonly leadership?: Leadership;
   readonly workloadTtlMs?: number;
   readonly maxWorkloadTtlMs?: number;
   /** Where the platform hands out tokens and says whose they are; without it they are signed by a key of the state. */
@@ -48,19 +56,28 @@ export async function openSecurity(
   tracer?: ProcessTracer,
 ): Promise<Security> {
   const { stateDirectory, trustDomain = "cluster.local", cacertsDirectory, workloadTtlMs, maxWorkloadTtlMs } = options;
+  const { authorityStorage = authorityFolder(stateDirectory, cacertsDirectory), identity, leadership } = options;
   const metrics = caMetrics(registry);
   const authority = await MeshAuthority.open({
-    stateDirectory,
+    storage: authorityStorage,
     trustDomain,
     clock,
     log,
     metrics,
-    ...(cacertsDirectory === undefined ? {} : { cacertsDirectory }),
+    ...(identity === undefined ? {} : { identity }),
+    ...(leadership === undefined ? {} : { leadership }),
     ...(workloadTtlMs === undefined ? {} : { workloadTtlMs }),
     ...(maxWorkloadTtlMs === undefined ? {} : { maxWorkloadTtlMs }),
   });
   const judgeToken = options.judgeToken ?? judgeBy(await openKey(stateDirectory), authority);
   return { authority, metrics, judgeToken, log, tracer };
+}
+
+/** Of a state directory. */
+export function authorityFolder(stateDirectory: string, cacertsDirectory?: string): AuthorityFolder {
+  const usual = path.join(stateDirectory, "cacerts");
+  const given = cacertsDirectory ?? (existsSync(usual) ? usual : undefined);
+  return new AuthorityFolder(path.join(stateDirectory, "ca"), given);
 }
 
 async function openKey(stateDirectory: string): Promise<WorkloadTokenKey> {

@@ -11,7 +11,7 @@ import {
   createCsr,
   generateKey,
   privateKeyPem,
-  readAuthority,
+  parseAuthority,
   type SpiffeId,
 } from "@tulle/identity";
 import {
@@ -173,8 +173,9 @@ export async function forgedIdentity(
   { stateDirectory }: ProvenWorld,
   options: { readonly nowMs?: number; readonly ttlMs?: number; readonly identity?: SpiffeId },
 ): Promise<Identity> {
-  const kept = await readAuthority(path.join(stateDirectory, "ca/authority.json"), Date.now());
-  assert.ok(kept?.ok);
+  const file = path.join(stateDirectory, "ca/authority.json");
+  const kept = parseAuthority(await readFile(file, "utf8"), file, Date.now());
+  assert.ok(kept.ok);
   const { identity = web, nowMs = Date.now(), ttlMs = 3_600_000 } = options;
   const authority = new CertificateAuthority({
     trustDomain: identity.trustDomain,

@@ -7,6 +7,7 @@ import { trustDomainProblem } from "../trust-domain.ts";
 import type { Certificate } from "../x509/certificate.ts";
 import type { SubjectAlternativeName } from "../x509/subject-alternative-names.ts";
 import type { AuthorityMaterial } from "./authority-material.ts";
+import { authorityText } from "./authority-text.ts";
 import { type CertificateExpiry, certificateExpiry } from "./certificate-expiry.ts";
 import {
   advanceRotation,
@@ -29,9 +30,11 @@ export interface CertificateAuthorityOptions {
   readonly now?: () => number;
   /**
    * Keeps a new state; the authority acts on it only when that has succeeded, so that no root is used and then
-   * forgotten.
+   * forgotten. Resolves to another state where somebody else has kept one since: the change is made anew, to that one.
    */
-  readonly save?: (state: AuthorityState) => Promise<void>;
+  readonly save?: (state: AuthorityState) => Promise<AuthorityState | undefined>;
+  /** The newest that is kept; undefined where nothing is. */
+  readonly read?: () => Promise<AuthorityState | undefined>;
 }
 
 export interface ServingCertificateRequest {
@@ -47,7 +50,8 @@ export class CertificateAuthority {
   readonly defaultTtlMs: number;
   readonly maxTtlMs: number;
   readonly #now: () => number;
-  readonly #save: (state: AuthorityState) => Promise<void>;
+  readonly #save: (state: AuthorityState) => Promise<AuthorityState | undefined>;
+  readonly #read: () => Promise<AuthorityState | undefined>;
   #state: AuthorityState;
   #longestLifeMs: number;
   /** Ends with the last change of state that was asked for: they happen one after the other. */
@@ -61,7 +65,8 @@ export class CertificateAuthority {
     this.defaultTtlMs = Math.min(options.defaultTtlMs ?? defaultWorkloadTtlMs, this.maxTtlMs);
     this.#longestLifeMs = this.defaultTtlMs;
     this.#now = options.now ?? Date.now;
-    this.#save = options.save ?? (async () => {});
+    this.#save = options.save ?? (async () => undefined);
+    this.#read = options.read ?? (async () => this.#state);
     this.#state = options.state;
   }
 
@@ -146,17 +151,46 @@ export class CertificateAuthority {
     ];
   }
 
+  /**
+   * Takes over what another control plane has kept; keeps ours where nothing is kept any more. Resolves to whether
+   * anything is different now.
+   */
+  async adopt(): Promise<boolean> {
+    return this.#inTurn(async () => {
+      const kept = (await this.#read()) ?? (await this.#save(this.#state));
+      return kept !== undefined && this.#become(kept);
+    });
+  }
+
   async #change(step: (state: AuthorityState) => AuthorityState): Promise<boolean> {
+    return this.#inTurn(async () => {
+      let isChanged = false;
+      for (;;) {
+        const next = step(this.#state);
+        if (next === this.#state) return isChanged;
+        const other = await this.#save(next);
+        if (other === undefined) {
+          this.#state = next;
+          return true;
+        }
+        if (this.#become(other)) isChanged = true;
+      }
+    });
+  }
+
+  #become(state: AuthorityState): boolean {
+    if (authorityText(state) === authorityText(this.#state)) return false;
+    this.#state = state;
+    return true;
+  }
+
+  async #inTurn(work: () => Promise<boolean>): Promise<boolean> {
     const earlier = this.#changes;
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#changes = promise;
     await earlier;
     try {
-      const next = step(this.#state);
-      if (next === this.#state) return false;
-      await this.#save(next);
-      this.#state = next;
-      return true;
+      return await work();
     } finally {
       // A failed write is its caller's to hear of; the next change begins from the state that was kept.
       resolve();

@@ -7,16 +7,31 @@ import { privateKeyPem } from "../keys/private-key.ts";
 import { temporaryFolder } from "../testing/openssl.ts";
 import { certificatesOf, dayMs, hourMs, issueTo, nowMs } from "../testing/workload.ts";
 import type { AuthorityMaterial } from "./authority-material.ts";
-import { readAuthority, writeAuthority } from "./authority-file.ts";
+import { AuthorityFolder } from "./authority-folder.ts";
+import { authorityText, parseAuthority } from "./authority-text.ts";
+import type { AuthorityStorage } from "./authority-storage.ts";
 import type { CertificateAuthority } from "./certificate-authority.ts";
 import { createAuthority } from "./create-authority.ts";
 import { openAuthority, type OpenAuthorityOptions } from "./open-authority.ts";
 import type { AuthorityState } from "./root-rotation.ts";
 
-async function opened(stateDir: string, options: Partial<OpenAuthorityOptions> = {}): Promise<CertificateAuthority> {
-  const result = await openAuthority({ stateDir, trustDomain: "cluster.local", now: () => nowMs, ...options });
+/** As far as it has come by then. */
+async function opened(
+  stateDir: string,
+  { cacertsDir, ...options }: Partial<OpenAuthorityOptions> & { readonly cacertsDir?: string } = {},
+): Promise<CertificateAuthority> {
+  const result = await tried(stateDir, { cacertsDir, ...options });
   assert.ok(result.ok, JSON.stringify(result));
+  await result.authority.advance();
   return result.authority;
+}
+
+function tried(
+  stateDir: string,
+  { cacertsDir, ...options }: Partial<OpenAuthorityOptions> & { readonly cacertsDir?: string | undefined } = {},
+) {
+  const storage = new AuthorityFolder(stateDir, cacertsDir);
+  return openAuthority({ storage, trustDomain: "cluster.local", now: () => nowMs, ...options });
 }
 
 async function brought(t: TestContext): Promise<{ readonly folder: string; readonly material: AuthorityMaterial }> {
@@ -75,14 +90,11 @@ const states: readonly { readonly name: string; readonly make: () => Promise<Aut
 const material = () => createAuthority({ trustDomain: "cluster.local", nowMs });
 
 for (const { name, make } of states) {
-  test(`a state that is ${name} is read as it was written`, async (t) => {
-    const file = path.join(await temporaryFolder(t), "authority.json");
-    const state = await make();
-    await writeAuthority(file, state);
-    const read = await readAuthority(file, nowMs);
-    assert.ok(read?.ok);
-    await writeAuthority(`${file}.again`, read.state);
-    assert.equal(await readFile(`${file}.again`, "utf8"), await readFile(file, "utf8"));
+  test(`a state that is ${name} is read as it was written`, async () => {
+    const text = authorityText(await make());
+    const read = parseAuthority(text, "a test", nowMs);
+    assert.ok(read.ok);
+    assert.equal(authorityText(read.state), text);
     assert.equal(read.state.phase, name);
   });
 }
@@ -135,7 +147,7 @@ test("a brought authority with faults stops the start, whatever was kept", async
   const stateDir = await temporaryFolder(t);
   await opened(stateDir);
   await rm(path.join(folder, "ca-key.pem"));
-  const result = await openAuthority({ stateDir, trustDomain: "cluster.local", cacertsDir: folder, now: () => nowMs });
+  const result = await tried(stateDir, { cacertsDir: folder });
   assert.deepEqual(result.ok ? [] : result.problems.map(({ code, file }) => `${code} ${file}`), ["missing ca-key.pem"]);
 });
 
@@ -194,7 +206,7 @@ for (const { name, damage, expected } of damages) {
     const file = path.join(stateDir, "authority.json");
     const damaged = await damage(await readFile(file, "utf8"));
     await writeFile(file, damaged);
-    const result = await openAuthority({ stateDir, trustDomain: "cluster.local", now: () => nowMs });
+    const result = await tried(stateDir);
     assert.match(result.ok ? "" : result.problems[0]!.message, expected);
     assert.equal(await readFile(file, "utf8"), damaged);
   });
@@ -203,7 +215,7 @@ for (const { name, damage, expected } of damages) {
 test("an authority that has expired while nobody looked is an error with a date", async (t) => {
   const stateDir = await temporaryFolder(t);
   await opened(stateDir, { lifetimeMs: dayMs });
-  const result = await openAuthority({ stateDir, trustDomain: "cluster.local", now: () => nowMs + 2 * dayMs });
+  const result = await tried(stateDir, { now: () => nowMs + 2 * dayMs });
   assert.match(result.ok ? "" : result.problems[0]!.message, /expired at 2030-06-02T12:00:00Z/);
 });
 
@@ -214,4 +226,66 @@ test("a kept file's wide mode is narrowed at the next change", async (t) => {
   await chmod(file, 0o644);
   await authority.rotateTo(await material());
   assert.equal((await stat(file)).mode & 0o777, 0o600);
+});
+
+/** Shared by several, as on a cluster: a write counts only over what was read last. */
+class SharedText implements AuthorityStorage {
+  readonly place = "a test";
+  readonly givenPlace = undefined;
+  readonly #shared: { text?: string; version: number };
+  #seen = 0;
+
+  constructor(shared: { text?: string; version: number }) {
+    this.#shared = shared;
+  }
+
+  async read(): Promise<string | undefined> {
+    this.#seen = this.#shared.version;
+    return this.#shared.text;
+  }
+
+  async write(state: string): Promise<boolean> {
+    if (this.#seen !== this.#shared.version) return false;
+    this.#shared.text = state;
+    this.#seen = this.#shared.version += 1;
+    return true;
+  }
+
+  readonly readGiven = async () => undefined;
+}
+
+test("of several that start at once one makes the authority, and all follow what one of them changes", async () => {
+  const shared = { version: 0 };
+  const open = async () => {
+    const result = await openAuthority({
+      storage: new SharedText(shared),
+      trustDomain: "cluster.local",
+      now: () => nowMs,
+    });
+    assert.ok(result.ok);
+    return result;
+  };
+  const [first, second, third] = await Promise.all([open(), open(), open()]);
+  assert.equal([first, second, third].filter(({ created }) => created).length, 1);
+  const bundles = () => new Set([first, second, third].map(({ authority }) => authority.trustBundlePem)).size;
+  assert.equal(bundles(), 1);
+  assert.equal(await first.authority.rotateTo(await material(), { introduceMs: hourMs, overlapMs: dayMs }), true);
+  assert.equal(bundles(), 2);
+  // It has not heard of the change yet, and does what it was asked to over what there is now.
+  const wanted = await material();
+  assert.equal(await second.authority.rotateTo(wanted, { introduceMs: hourMs, overlapMs: dayMs }), true);
+  const { state } = second.authority;
+  assert.equal(state.phase === "introducing" && state.signFromMs, nowMs + hourMs);
+  assert.deepEqual([await first.authority.adopt(), await first.authority.adopt()], [true, false]);
+  assert.deepEqual([await third.authority.adopt(), bundles()], [true, 1]);
+});
+
+test("what is kept no more is kept again", async () => {
+  const shared: { text?: string; version: number } = { version: 0 };
+  const result = await openAuthority({ storage: new SharedText(shared), trustDomain: "cluster.local" });
+  assert.ok(result.ok);
+  const { text } = shared;
+  delete shared.text;
+  assert.equal(await result.authority.adopt(), false);
+  assert.equal(shared.text, text);
 });

@@ -1,21 +1,17 @@
 // Opens the mesh's authority at start: what was kept, what the user brings along, or a new one.
-import path from "node:path";
 import type { KeyAlgorithm } from "../keys/key-algorithm.ts";
-import { writeSecretFile } from "../secret-file.ts";
-import { readAuthority, writeAuthority } from "./authority-file.ts";
+import type { AuthorityStorage } from "./authority-storage.ts";
+import { authorityText, type ParsedAuthority, parseAuthority } from "./authority-text.ts";
 import { CertificateAuthority } from "./certificate-authority.ts";
 import type { AuthorityProblem } from "./check-authority.ts";
 import { createAuthority } from "./create-authority.ts";
-import { loadCacerts } from "./load-cacerts.ts";
 import type { AuthorityState, RotationTimes } from "./root-rotation.ts";
 import { trustedRoots } from "./root-rotation.ts";
 
 export interface OpenAuthorityOptions {
-  /** Holds `authority.json` (0600) and, for everyone to read, `root-cert.pem`. */
-  readonly stateDir: string;
+  /** An operator's authority that lies there is used, and changed to when it differs from the one kept. */
+  readonly storage: AuthorityStorage;
   readonly trustDomain: string;
-  /** A folder with Istio's file names; its authority is used, and changed to when it differs from the one kept. */
-  readonly cacertsDir?: string;
   /** Of a new authority's keys. */
   readonly algorithm?: KeyAlgorithm;
   readonly lifetimeMs?: number;
@@ -26,37 +22,60 @@ export interface OpenAuthorityOptions {
 }
 
 export type OpenedAuthority =
-  | { readonly ok: true; readonly authority: CertificateAuthority; readonly created: boolean }
+  | {
+      readonly ok: true;
+      readonly authority: CertificateAuthority;
+      readonly created: boolean;
+      /** By the operator. */
+      readonly isBroughtAlong: boolean;
+    }
   | { readonly ok: false; readonly problems: readonly AuthorityProblem[] };
 
 /**
  * A kept authority that has become unusable is an error, never silently replaced: a new root would cut every workload
- * off. Only the user decides that, by removing the file.
+ * off. Only the user decides that, by removing what is kept. Of several that start at once, one makes the authority, and
+ * the others take it.
  */
 export async function openAuthority(options: OpenAuthorityOptions): Promise<OpenedAuthority> {
-  const { stateDir, trustDomain, cacertsDir, now = Date.now } = options;
-  const file = path.join(stateDir, "authority.json");
-  const save = async (state: AuthorityState) => {
-    await writeAuthority(file, state);
-    const roots = trustedRoots(state).map((root) => root.pem);
-    await writeSecretFile(path.join(stateDir, "root-cert.pem"), roots.join(""), 0o644);
-  };
-  const [kept, brought] = await Promise.all([
-    readAuthority(file, now()),
-    cacertsDir === undefined ? undefined : loadCacerts(cacertsDir, now()),
-  ]);
+  const { storage, trustDomain, now = Date.now } = options;
+  const [kept, brought] = await Promise.all([readState(storage, now()), storage.readGiven(now())]);
   if (kept?.ok === false) return kept;
   if (brought?.ok === false) return brought;
 
+  const save = async (next: AuthorityState): Promise<AuthorityState | undefined> => {
+    const roots = trustedRoots(next).map((root) => root.pem);
+    if (await storage.write(authorityText(next), roots.join(""))) return undefined;
+    return stateOr(await readState(storage, now()));
+  };
   let state = kept?.state;
-  const created = state === undefined;
+  let created = false;
   if (state === undefined) {
     const signing = brought?.material ?? (await createAuthority({ ...options, nowMs: now() }));
-    state = { phase: "steady", signing };
-    await save(state);
+    const first: AuthorityState = { phase: "steady", signing };
+    const other = await save(first);
+    created = other === undefined;
+    state = other ?? first;
   }
-  const authority = new CertificateAuthority({ ...options, trustDomain, state, save });
+  const read = async (): Promise<AuthorityState | undefined> => stateOr(await readState(storage, now()));
+  const authority = new CertificateAuthority({ ...options, trustDomain, state, save, read });
   if (brought !== undefined && !created) await authority.rotateTo(brought.material, options.rotation);
-  await authority.advance();
-  return { ok: true, authority, created };
+  await storage.keepRoots?.(authority.trustBundlePem);
+  return { ok: true, authority, created, isBroughtAlong: brought !== undefined };
+}
+
+/** Undefined where there is none. */
+async function readState(storage: AuthorityStorage, nowMs: number): Promise<ParsedAuthority | undefined> {
+  const { place } = storage;
+  try {
+    const text = await storage.read();
+    return text === undefined ? undefined : parseAuthority(text, place, nowMs);
+  } catch (error) {
+    return { ok: false, problems: [{ code: "unreadable", file: place, message: (error as Error).message }] };
+  }
+}
+
+/** @throws where what another has written is no good */
+function stateOr(parsed: ParsedAuthority | undefined): AuthorityState | undefined {
+  if (parsed?.ok === false) throw new Error(parsed.problems.map(({ message }) => message).join("; "));
+  return parsed?.state;
 }

@@ -1,13 +1,11 @@
-// The authority's state on disk: one file, so that key, chain and roots change together or not at all.
-import { readFile } from "node:fs/promises";
+// The authority's state as a text: one, so that key, chain and roots change together or not at all.
 import { privateKeyPem } from "../keys/private-key.ts";
-import { writeSecretFile } from "../secret-file.ts";
 import { type Certificate, parseCertificates } from "../x509/certificate.ts";
 import type { AuthorityMaterial } from "./authority-material.ts";
 import { type AuthorityProblem, checkAuthority } from "./check-authority.ts";
 import type { AuthorityState } from "./root-rotation.ts";
 
-export type ReadAuthority =
+export type ParsedAuthority =
   | { readonly ok: true; readonly state: AuthorityState }
   | { readonly ok: false; readonly problems: readonly AuthorityProblem[] };
 
@@ -37,31 +35,23 @@ type SavedState =
 
 const version = 1;
 
-/** Replaces the file, mode 0600, in one step. */
-export async function writeAuthority(file: string, state: AuthorityState): Promise<void> {
-  await writeSecretFile(file, `${JSON.stringify({ version, ...save(state) }, undefined, 2)}\n`);
+export function authorityText(state: AuthorityState): string {
+  return `${JSON.stringify({ version, ...save(state) }, undefined, 2)}\n`;
 }
 
-/** Undefined when there is no file. What is in it is checked as anything from outside is: keys, chains, dates. */
-export async function readAuthority(file: string, nowMs: number): Promise<ReadAuthority | undefined> {
-  let text: string;
-  try {
-    text = await readFile(file, "utf8");
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    return code === "ENOENT" ? undefined : unreadable(file, `it cannot be read (${code ?? String(error)})`);
-  }
+/** Checked as anything from outside is: keys, chains, dates. `place` is where the text was, for messages. */
+export function parseAuthority(text: string, place: string, nowMs: number): ParsedAuthority {
   let saved: (SavedState & { readonly version?: unknown }) | null;
   try {
     saved = JSON.parse(text) as typeof saved;
   } catch {
-    return unreadable(file, "it is not JSON");
+    return unreadable(place, "it is not JSON");
   }
-  if (saved?.version !== version) return unreadable(file, `it is not of version ${version}`);
+  if (saved?.version !== version) return unreadable(place, `it is not of version ${version}`);
   try {
-    return restore(saved, file, nowMs);
+    return restore(saved, place, nowMs);
   } catch (error) {
-    if (error instanceof TypeError) return unreadable(file, "parts of it are missing");
+    if (error instanceof TypeError) return unreadable(place, "parts of it are missing");
     throw error;
   }
 }
@@ -86,7 +76,7 @@ function saveMaterial(material: AuthorityMaterial): SavedMaterial {
   };
 }
 
-function restore(saved: SavedState, file: string, nowMs: number): ReadAuthority {
+function restore(saved: SavedState, file: string, nowMs: number): ParsedAuthority {
   const problems: AuthorityProblem[] = [];
   const material = (part: SavedMaterial, name: string): AuthorityMaterial | undefined => {
     const at = (field: string) => `${file} ${name}.${field}`;
@@ -136,6 +126,6 @@ function pemOf(certificates: readonly Certificate[]): string {
   return certificates.map((certificate) => certificate.pem).join("");
 }
 
-function unreadable(file: string, what: string): ReadAuthority {
+function unreadable(file: string, what: string): ParsedAuthority {
   return { ok: false, problems: [{ code: "unreadable", file, message: `${file}: ${what}` }] };
 }
