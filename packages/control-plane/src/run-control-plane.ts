@@ -17,7 +17,7 @@ import { routesOf } from "./api/routes.ts";
 import { caRoutes } from "./api/ca-routes.ts";
 import { openSecurity, type SecurityOptions } from "./ca/open-security.ts";
 import type { MeshAuthority } from "./ca/mesh-authority.ts";
-import { connectStages } from "./connect-stages.ts";
+import { connectStages, type Stages } from "./connect-stages.ts";
 import { makeInstanceId } from "./instance-id.ts";
 import { parseSavedKeySet } from "./jwks/saved-key-set.ts";
 import { parseSavedProvider } from "./login-providers/saved-provider.ts";
@@ -30,14 +30,18 @@ import { type Address, serveXds, type XdsAddresses } from "./serve/serve-xds.ts"
 import type { TlsVersion } from "./snapshot/mesh-snapshot.ts";
 import { parseSavedChange, Timeline } from "./serve/timeline.ts";
 import { KeptEntries } from "./state/kept-entries.ts";
-import type { StateFolder } from "./state/state-folder.ts";
+import type { KeptTexts, StateFolder } from "./state/state-folder.ts";
 
 export interface ControlPlaneOptions extends XdsAddresses, Omit<SecurityOptions, "stateDirectory"> {
   /** Whoever opened it closes it, after the control plane. */
   readonly store: Store;
   /** Where the token, the authority, what was fetched and the API's socket lie. */
   readonly state: StateFolder;
+  /** In the place of it: where what has to outlive the folder is kept, and shared by those who serve one mesh. */
+  readonly shared?: KeptTexts;
   readonly httpAddress: Address;
+  /** See `HttpApiOptions`. */
+  readonly isReachedByAnyHost?: boolean;
   /** `host:port` each: where tokens send machines, unless told; where it listens for them when missing. */
   readonly joinAdvertise?: readonly string[];
   /** How long the entry of a machine stays that has vanished; Istio's 10 s unless told. */
@@ -68,6 +72,10 @@ export interface RunningControlPlane {
   readonly httpAddress: Address;
   /** Who reaches it is the owner, and shows no token. */
   readonly socketPath: string;
+  /** Undefined where nobody has a certificate. */
+  readonly authority: MeshAuthority | undefined;
+  readonly stages: Pick<Stages, "statusOf" | "accepted" | "pusher" | "mesh">;
+  readonly metrics: MetricRegistry;
   findings(): readonly Finding[];
   /** Ends streams and connections; proxies go on with what they have. */
   close(): Promise<void>;
@@ -76,10 +84,11 @@ export interface RunningControlPlane {
 /** Resolves once everything is served. Rejects when an address is taken. */
 export async function runControlPlane(options: ControlPlaneOptions): Promise<RunningControlPlane> {
   const { store, state, clusterId = "local", version = "0.1.0", minimumTls, debounce = defaultDebounce } = options;
+  const { shared = state, leadership } = options;
   const { clock = systemClock, logging = new Logging() } = options;
   const log = logging.logger("control-plane");
   const instanceId = makeInstanceId();
-  const token = await readOrMakeToken(state);
+  const token = await readOrMakeToken(shared);
   // What has been opened, newest last: closed in turn at the end, and when a later part cannot be opened.
   const open = new AsyncDisposableStack();
   try {
@@ -99,9 +108,9 @@ export async function runControlPlane(options: ControlPlaneOptions): Promise<Run
     open.defer(() => authority?.close());
     const machines = await openOwnMachines(options, authority, clock, logging.logger("machines"));
     open.defer(() => machines?.close());
-    const kept = { keys, providers, rollouts, loginRootSecret: await openLoginRootSecret(state) };
+    const kept = { keys, providers, rollouts, loginRootSecret: await openLoginRootSecret(shared) };
     const counted = controlPlaneMetrics(metrics, version);
-    const given = { store, kept, security, clusterId, minimumTls, debounce, clock, log, tracer, machines };
+    const given = { store, kept, security, clusterId, minimumTls, debounce, clock, log, tracer, machines, leadership };
     const stages = connectStages({ ...given, metrics: counted });
     open.defer(() => stages.close());
     // Of both ports: what is told of a shortage is told once.
@@ -125,6 +134,7 @@ export async function runControlPlane(options: ControlPlaneOptions): Promise<Run
       socketPath,
       token,
       credentials: authority?.credentials,
+      isReachedByAnyHost: options.isReachedByAnyHost,
       descriptors,
       log,
       tracer,
@@ -158,6 +168,9 @@ export async function runControlPlane(options: ControlPlaneOptions): Promise<Run
       joinAddress,
       httpAddress,
       socketPath,
+      authority,
+      stages,
+      metrics,
       findings: stages.findings,
       close: () => open.disposeAsync(),
     };
@@ -168,7 +181,11 @@ export async function runControlPlane(options: ControlPlaneOptions): Promise<Run
 }
 
 /** What an earlier run has fetched. What cannot be written is told, and the mesh goes on without it. */
-async function openKept({ state, fresh = false }: ControlPlaneOptions, log: Logger, open: AsyncDisposableStack) {
+async function openKept(
+  { state, shared = state, fresh = false }: ControlPlaneOptions,
+  log: Logger,
+  open: AsyncDisposableStack,
+) {
   const opened = async <Value>(
     name: string,
     message: string,
@@ -190,7 +207,7 @@ async function openKept({ state, fresh = false }: ControlPlaneOptions, log: Logg
   const changes = await opened("changes.json", "the timeline of changes could not be saved", (value) =>
     fresh ? undefined : parseSavedChange(value),
   );
-  const rollouts = await openSavedRollouts(state, (reason) =>
+  const rollouts = await openSavedRollouts(shared, (reason) =>
     log.error("where roll-outs stood cannot be read: they have to be started anew", { reason }),
   );
   return { keys, providers, changes, rollouts };
@@ -201,13 +218,20 @@ async function openKept({ state, fresh = false }: ControlPlaneOptions, log: Logg
  * same: their certificates are good, and would pass for those of pods.
  */
 async function openOwnMachines(
-  { store, state, clusterId = "local", machineGraceMs: graceMs = defaultMachineGraceMs }: ControlPlaneOptions,
+  options: ControlPlaneOptions,
   authority: MeshAuthority | undefined,
   clock: Clock,
   log: Logger,
 ): Promise<Machines | undefined> {
+  const {
+    store,
+    state,
+    shared = state,
+    clusterId = "local",
+    machineGraceMs: graceMs = defaultMachineGraceMs,
+  } = options;
   if (authority === undefined) return undefined;
-  return openMachines({ store, state, authority, clusterId, graceMs, clock, log });
+  return openMachines({ store, state: shared, authority, clusterId, graceMs, clock, log });
 }
 
 /** What is brought up to date before the metrics are shown. */

@@ -14,6 +14,7 @@ export async function readOrMakeToken(state: KeptTexts): Promise<string> {
   if (kept?.text.trim() === "") throw new Error(`${state.placeOf(name)} is empty: remove it, and a new token is made`);
   if (kept?.mayBeKnown === false) return kept.text.trim();
   const token = randomBytes(32).toString("base64url");
+  if (kept === undefined) return (await state.writeNew(name, `${token}\n`)).trim();
   await state.write(name, `${token}\n`);
   return token;
 }

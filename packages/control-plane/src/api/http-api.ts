@@ -20,6 +20,8 @@ export interface HttpApiOptions {
   /** Path of the Unix socket, on which no token is asked for: it lies in a folder of its owner alone. */
   readonly socketPath: string;
   readonly token: string;
+  /** Asked for by any name: in a pod the mesh's monitoring and the node's probes come by its address. */
+  readonly isReachedByAnyHost?: boolean | undefined;
   /** For TLS on the TCP port; undefined in a mesh without an authority. */
   readonly credentials: ServerTlsCredentials | undefined;
   readonly descriptors: DescriptorReserve;
@@ -157,7 +159,8 @@ function traceRequest(
 function refuseBrowsers({ options, transport }: WayIn, { headers }: IncomingMessage): void {
   const ownHost = options.address.host;
   // Behind TLS a name proves nothing and is not needed: the token decides, and no browser sends it by itself.
-  const isLocal = transport === "plain" ? isLocalRequest(headers, ownHost) : isLocalOrigin(headers, ownHost);
+  const asksForHost = transport === "plain" && options.isReachedByAnyHost !== true;
+  const isLocal = asksForHost ? isLocalRequest(headers, ownHost) : isLocalOrigin(headers, ownHost);
   if (transport !== "socket" && !isLocal) {
     throw new ApiFailure(403, "this API answers programs of this machine, asked for by a loopback address");
   }

@@ -66,8 +66,7 @@ export class LoginSecrets {
 export async function openLoginRootSecret(state: KeptTexts): Promise<Uint8Array> {
   const name = "cookie-secret";
   const kept = await state.read(name);
-  const text = kept?.text ?? randomBytes(rootSecretBytes).toString("base64url");
-  if (kept === undefined) await state.write(name, `${text}\n`);
+  const text = kept?.text ?? (await state.writeNew(name, `${randomBytes(rootSecretBytes).toString("base64url")}\n`));
   const secret = Buffer.from(text.trim(), "base64url");
   if (secret.length !== rootSecretBytes)
     throw new Error(`${state.placeOf(name)} is damaged: remove it, and everyone signs in anew`);

@@ -16,6 +16,8 @@ export interface KeptTexts {
   read(name: string): Promise<KeptText | undefined>;
   /** In one step: a process that dies here leaves the old text or the new one. */
   write(name: string, text: string): Promise<void>;
+  /** Where there is none. Resolves to what there is then: of several control planes that share it, one has written. */
+  writeNew(name: string, text: string): Promise<string>;
   /** Where a person finds it. */
   placeOf(name: string): string;
 }
@@ -42,6 +44,11 @@ export class StateFolder implements KeptTexts {
 
   write(name: string, text: string): Promise<void> {
     return writeSecretFile(this.placeOf(name), text);
+  }
+
+  async writeNew(name: string, text: string): Promise<string> {
+    await this.write(name, text);
+    return text;
   }
 
   placeOf(name: string): string {
