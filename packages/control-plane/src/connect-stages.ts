@@ -33,6 +33,7 @@ import { countStoreEvents } from "./serve/store-events.ts";
 import { TranslationCache } from "./serve/translation-cache.ts";
 import { TurnedAway } from "./serve/turned-away.ts";
 import type { TlsVersion } from "./snapshot/mesh-snapshot.ts";
+import type { Leadership } from "./state/leadership.ts";
 import type { KeptEntries } from "./state/kept-entries.ts";
 
 const metadataTimeoutMs = 5000;
@@ -53,6 +54,7 @@ export interface StagesOptions {
   readonly security: Security | undefined;
   /** Undefined where nobody has a certificate. */
   readonly machines?: Machines | undefined;
+  readonly leadership?: Leadership | undefined;
   readonly clusterId: string;
   readonly minimumTls: TlsVersion | undefined;
   readonly debounce: DebounceTimes;
@@ -180,7 +182,7 @@ function issuers({ store, kept, security, clock, log }: StagesOptions, addresses
 }
 
 function rolloutController(
-  { store, kept, security, clock, log }: StagesOptions,
+  { store, kept, security, leadership, clock, log }: StagesOptions,
   reader: AcceptedResources,
   addresses: MeshAddresses,
 ): RolloutController {
@@ -194,7 +196,7 @@ function rolloutController(
     query: (prometheus: Parameters<typeof queryPrometheus>[0], allowed: readonly string[]) =>
       queryPrometheus(prometheus, allowed, fetch),
   };
-  return new RolloutController({ store, reader, saved: kept.rollouts, sources, clock, log });
+  return new RolloutController({ store, reader, saved: kept.rollouts, sources, leadership, clock, log });
 }
 
 function podPorts(store: Store, namespace: string, name: string): readonly PodPort[] {

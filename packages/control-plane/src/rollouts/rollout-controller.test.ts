@@ -62,6 +62,9 @@ class World {
   /** What is on disk. */
   text: string | undefined;
   isDiskFull = false;
+  /** Whether it leads, of several. */
+  leads = true;
+  readonly #told = new Set<() => void>();
   controller!: RolloutController;
 
   static async with(...documents: readonly string[]): Promise<World> {
@@ -81,6 +84,7 @@ class World {
           this.text = text;
         },
         placeOf: (name) => name,
+        follow: this.follow,
       },
       (reason) => assert.fail(reason),
     );
@@ -89,6 +93,7 @@ class World {
       store: this.store,
       reader: this.store,
       saved,
+      leadership: this,
       sources: {
         readMetrics: async (address) => {
           if (address === "catalog-v2" && this.stranger !== undefined) return { stranger: this.stranger };
@@ -100,6 +105,23 @@ class World {
       log: { debug: silent, info: silent, warning: silent, error: silent } as never,
     });
     this.meshChanged();
+    await this.settle();
+  }
+
+  get isLeader(): boolean {
+    return this.leads;
+  }
+
+  readonly leader = "the other one";
+
+  readonly follow = (listener: () => void) => {
+    this.#told.add(listener);
+    return () => void this.#told.delete(listener);
+  };
+
+  /** Another has written, or leads. */
+  async tell(): Promise<void> {
+    for (const listener of this.#told) listener();
     await this.settle();
   }
 
@@ -502,3 +524,42 @@ for (const { name, documents, reason } of cannotStart) {
     assert.equal(world.now, "Idle 0 laid nothing");
   });
 }
+
+test("one that does not lead lays what the leader has saved, and goes on from there once it leads", async () => {
+  const leading = await World.with(mesh, rollout(twoSteps));
+  const other = new World();
+  other.leads = false;
+  await other.apply(mesh, rollout(twoSteps));
+  await other.start();
+  await leading.act("start");
+  other.text = leading.text;
+  await other.tell();
+  assert.equal(other.now, "Progressing 20 laid 20");
+  await assert.rejects(other.act("pause"), /ask the control plane that leads: the other one/);
+  other.send("v2", 100, 503);
+  await other.pass(100);
+  assert.equal(other.now, "Progressing 20 laid 20", "it measures nothing");
+  other.leads = true;
+  await other.tell();
+  other.send("v2", 100);
+  await other.pass(10);
+  assert.equal(other.now, "Progressing 50 laid 50");
+  other.leads = false;
+  await other.tell();
+  other.send("v2", 100);
+  await other.pass(100);
+  assert.equal(other.now, "Progressing 50 laid 50", "it has ended to lead");
+});
+
+test("a roll-out that is heard of after it was saved is laid, too", async () => {
+  const leading = await World.with(mesh, rollout(twoSteps));
+  await leading.act("start");
+  const other = new World();
+  other.leads = false;
+  other.text = leading.text;
+  await other.apply(mesh);
+  await other.start();
+  await other.apply(rollout(twoSteps));
+  await other.settle();
+  assert.equal(other.now, "Progressing 20 laid 20");
+});

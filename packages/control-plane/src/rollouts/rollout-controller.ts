@@ -5,7 +5,7 @@ import { type MeshConfig, meshConfigOf, parseDuration, type Rollout, type Store 
 import type { RolloutAction, RolloutView } from "@tulle/config/api";
 import type { Logger } from "@tulle/telemetry";
 import { writtenRoutes } from "../snapshot/build-snapshot.ts";
-import { overlayProblem, type OverlaidParts, type RolloutOverlay } from "../snapshot/rollout-overlay.ts";
+import type { OverlaidParts, RolloutOverlay } from "../snapshot/rollout-overlay.ts";
 import type { EndpointSnapshot } from "../snapshot/mesh-snapshot.ts";
 import type { ResourceReader } from "../snapshot/resource-reader.ts";
 import { frozenReason } from "./freeze.ts";
@@ -13,6 +13,8 @@ import { type EvidenceSources, type MeasuredTraffic, RolloutEvidence } from "./r
 import * as machine from "./rollout-machine.ts";
 import type { ActiveMetric, RolloutState } from "./rollout-machine.ts";
 import { type Asked, RolloutRefused } from "./asked.ts";
+import type { Leadership } from "../state/leadership.ts";
+import { conditionsOf, overlaysOf, statesOf } from "./rollout-conditions.ts";
 import { rolloutPlan } from "./rollout-plan.ts";
 import { keyOfEntry, measureAnew, newEntry, type RolloutEntry, sameText, tellStrangers } from "./rollout-entry.ts";
 import * as target from "./rollout-target.ts";
@@ -37,6 +39,8 @@ export interface RolloutControllerOptions {
       allowed: readonly string[],
     ) => ReturnType<EvidenceSources["query"]>;
   };
+  /** Who of several takes the steps; the others lay over the routes what that one has saved. This one when missing. */
+  readonly leadership?: Leadership | undefined;
   readonly clock: Clock;
   readonly log: Logger;
 }
@@ -44,7 +48,7 @@ export interface RolloutControllerOptions {
 export class RolloutController {
   readonly #options: RolloutControllerOptions;
   readonly #entries = new Map<string, RolloutEntry>();
-  readonly #unwatch: () => void;
+  readonly #ends: readonly (() => void)[];
   #endpoints: EndpointSnapshot | undefined;
   #parts: OverlaidParts | undefined;
   #onChange = (): void => undefined;
@@ -56,12 +60,10 @@ export class RolloutController {
   constructor(options: RolloutControllerOptions) {
     this.#options = options;
     // One that is not there any more was deleted, or forgotten: another of its name begins at its own beginning.
-    for (const rollout of options.store.list("Rollout")) {
-      const saved = options.saved.saved.get(keyOf(rollout));
-      this.#entry(rollout).state = saved && machine.notAfter(saved, options.clock.nowMs());
-    }
+    for (const rollout of options.store.list("Rollout")) this.#entry(rollout);
+    this.#goOnFrom(options.saved.saved);
     this.#overlays = this.#currentOverlays();
-    this.#unwatch = options.store.watch((changes) => {
+    const unwatch = options.store.watch((changes) => {
       const touched = changes.flatMap(({ type, resource }) =>
         resource.kind === "Rollout" ? [{ isGone: type === "deleted", resource }] : [],
       );
@@ -69,8 +71,11 @@ export class RolloutController {
         if (isGone) this.#forget(keyOf(resource));
         else this.#entry(resource);
       }
-      if (touched.length > 0) void this.#enqueue(() => this.#look());
+      if (touched.length > 0) void this.#enqueue(() => (this.#leads ? this.#look() : this.#takeOver()));
     });
+    const takeOver = (): void => void this.#enqueue(() => this.#takeOver());
+    const heard = options.saved.follow(() => this.#leads || takeOver());
+    this.#ends = [unwatch, heard, options.leadership?.follow(takeOver) ?? (() => undefined)];
   }
 
   /** What is laid over the routes now. */
@@ -102,6 +107,8 @@ export class RolloutController {
   /** @throws {RolloutRefused} where it cannot be done now */
   async act(namespace: string, name: string, action: RolloutAction, asked: Asked): Promise<void> {
     await this.#enqueue(async () => {
+      if (!this.#leads)
+        throw new RolloutRefused(`ask the control plane that leads: ${this.#options.leadership?.leader}`);
       const entry = this.#entries.get(`${namespace}/${name}`);
       if (entry === undefined) throw new RolloutRefused(`there is no Rollout ${namespace}/${name}`);
       const next = this.#asked(entry, action, asked);
@@ -122,9 +129,31 @@ export class RolloutController {
 
   async close(): Promise<void> {
     this.#isClosed = true;
-    this.#unwatch();
+    for (const end of this.#ends) end();
     for (const entry of this.#entries.values()) entry.cancel();
     await this.#work;
+  }
+
+  get #leads(): boolean {
+    return this.#options.leadership?.isLeader !== false;
+  }
+
+  #goOnFrom(saved: RolloutStates): void {
+    for (const [key, entry] of this.#entries) {
+      const state = saved.get(key);
+      entry.state = state && machine.notAfter(state, this.#options.clock.nowMs());
+    }
+  }
+
+  /** Another leads and has gone on, or this one begins to, or ends: all that counts is what was saved. */
+  async #takeOver(): Promise<void> {
+    const saved = await this.#options.saved.read();
+    this.#goOnFrom(saved);
+    for (const entry of this.#entries.values()) {
+      entry.cancel();
+      if (!this.#leads) measureAnew(entry);
+    }
+    await this.#look();
   }
 
   #asked(entry: RolloutEntry, action: RolloutAction, { by, isFull = false }: Asked): RolloutState {
@@ -184,7 +213,7 @@ export class RolloutController {
   /** Goes as far as the roll-out can, and sees to it that it is looked at again. */
   async #take(entry: RolloutEntry): Promise<void> {
     const { state } = entry;
-    if (this.#isClosed || state === undefined || this.#endpoints === undefined) return;
+    if (this.#isClosed || !this.#leads || state === undefined || this.#endpoints === undefined) return;
     const { clock } = this.#options;
     const conditions = this.#conditions(entry, state);
     const went = machine.advance(state, rolloutPlan(state.spec), conditions, clock.nowMs());
@@ -195,18 +224,8 @@ export class RolloutController {
     this.#schedule(entry);
   }
 
-  #conditions(entry: RolloutEntry, { spec }: RolloutState): machine.Conditions {
-    const { clock } = this.#options;
-    const parts = this.#written();
-    const host = target.hostOf(spec, entry.namespace, parts);
-    const state = entry.state ?? { spec };
-    const weight = Math.max(1, entry.state?.weight ?? 1);
-    const unanswered = [...entry.waiting.values()].find(({ type }) => type === "unanswered")?.text;
-    const problem = overlayProblem(parts, target.overlayOf(entry, state, host, weight)) ?? unanswered;
-    const ready = target.readyVersions(spec, host, parts, this.#endpoints!);
-    entry.isCanaryGone = problem === undefined && !ready.has("canary") && ready.has("stable");
-    const noPods = ready.has("canary") ? undefined : "no pod of the canary is ready";
-    return { problem, frozen: frozenReason(entry.resource.spec.freeze, clock.nowMs()), noPods };
+  #conditions(entry: RolloutEntry, state: RolloutState): machine.Conditions {
+    return conditionsOf(entry, state, this.#written(), this.#endpoints!, this.#options.clock.nowMs());
   }
 
   /** More goes to the canary once that is saved, whatever else at once. */
@@ -222,7 +241,7 @@ export class RolloutController {
     }
     this.#tell(entry, before, next);
     try {
-      await this.#options.saved.save(this.#states(entry, next));
+      await this.#options.saved.save(statesOf(this.#entries.values(), entry, next));
       entry.notSaved = undefined;
     } catch (error) {
       entry.notSaved = `where it stands cannot be saved: ${String(error)}`;
@@ -238,16 +257,6 @@ export class RolloutController {
     for (const each of history) {
       if (!known.has(each)) this.#options.log.info("roll-out", { rollout: keyOfEntry(entry), what: each.text });
     }
-  }
-
-  /** All of them, one as it will be. */
-  #states(entry?: RolloutEntry, next?: RolloutState): RolloutStates {
-    const states = new Map<string, RolloutState>();
-    for (const each of this.#entries.values()) {
-      const state = each === entry ? next : each.state;
-      if (state !== undefined) states.set(keyOfEntry(each), state);
-    }
-    return states;
   }
 
   /** Begins to measure what is to be measured, and judges what is due. Evidence comes while other work goes on. */
@@ -289,8 +298,8 @@ export class RolloutController {
     for (const { key } of metrics) entry.dueAtMs.set(key, Number.POSITIVE_INFINITY);
     const found = await gather();
     await this.#enqueue(async () => {
-      // Forgotten meanwhile: it has ended, or begun anew.
-      if (entry.evidence !== evidence || entry.state === undefined) return;
+      // Forgotten meanwhile: it has ended, or begun anew, or another leads.
+      if (entry.evidence !== evidence || entry.state === undefined || !this.#leads) return;
       const nowMs = this.#options.clock.nowMs();
       for (const { key, metric } of metrics) entry.dueAtMs.set(key, nowMs + (parseDuration(metric.interval) ?? 0));
       let next = tellStrangers(entry, entry.state, evidence.strangers, nowMs);
@@ -330,6 +339,7 @@ export class RolloutController {
   }
 
   async #again(entry: RolloutEntry): Promise<void> {
+    if (!this.#leads) return;
     if (entry.notSaved !== undefined && entry.state !== undefined) await this.#commit(entry, entry.state);
     await this.#take(entry);
   }
@@ -342,18 +352,7 @@ export class RolloutController {
   }
 
   #currentOverlays(): readonly RolloutOverlay[] {
-    const parts = this.#written();
-    const hosts = new Set<string>();
-    return [...this.#entries.values()].flatMap((entry) => {
-      const { state } = entry;
-      if (state === undefined) return [];
-      const host = target.hostOf(state.spec, entry.namespace, parts);
-      if (hosts.has(host)) return [];
-      hosts.add(host);
-      const isGone = state.outcome === "running" && entry.isCanaryGone;
-      const { headerMatch: _none, ...withoutHeader } = state;
-      return [target.overlayOf(entry, isGone ? withoutHeader : state, host, isGone ? 0 : state.weight)];
-    });
+    return overlaysOf(this.#entries.values(), this.#written());
   }
 
   #written(): OverlaidParts {
@@ -379,7 +378,8 @@ export class RolloutController {
     entry.cancel();
     measureAnew(entry);
     this.#entries.delete(key);
-    if (entry.state !== undefined) void this.#enqueue(() => this.#options.saved.save(this.#states()));
+    if (entry.state !== undefined && this.#leads)
+      void this.#enqueue(() => this.#options.saved.save(statesOf(this.#entries.values())));
   }
 
   /** What fails is the asker's to hear of, and stops nothing that comes after. */

@@ -9,19 +9,28 @@ export type RolloutStates = ReadonlyMap<string, RolloutState>;
 
 export interface SavedRollouts {
   readonly saved: RolloutStates;
+  /** The newest that there are: of several control planes another may have written them. */
+  read(): Promise<RolloutStates>;
   /** Resolves once it is on disk. */
   save(states: RolloutStates): Promise<void>;
+  /** Calls back when another may have written. Returns how to end that. */
+  follow(listener: () => void): () => void;
 }
 
 const fileName = "rollouts.json";
 
+type Texts = Pick<KeptTexts, "read" | "write" | "placeOf" | "follow">;
+
 /** What cannot be read is told, and its roll-outs have not been started. */
-export async function openSavedRollouts(
-  texts: Pick<KeptTexts, "read" | "write" | "placeOf">,
-  onProblem: (reason: string) => void,
-): Promise<SavedRollouts> {
+export async function openSavedRollouts(texts: Texts, onProblem: (reason: string) => void): Promise<SavedRollouts> {
+  const read = async (): Promise<RolloutStates> => parse((await texts.read(fileName))?.text, texts, onProblem);
+  const save = (states: RolloutStates): Promise<void> =>
+    texts.write(fileName, `${JSON.stringify(Object.fromEntries(states), undefined, 1)}\n`);
+  return { saved: await read(), read, save, follow: (listener) => texts.follow?.(listener) ?? (() => undefined) };
+}
+
+function parse(text: string | undefined, texts: Texts, onProblem: (reason: string) => void): RolloutStates {
   const saved = new Map<string, RolloutState>();
-  const text = (await texts.read(fileName))?.text;
   try {
     for (const [key, value] of Object.entries(JSON.parse(text ?? "{}") as Readonly<Record<string, unknown>>)) {
       const state = savedState(value);
@@ -31,9 +40,7 @@ export async function openSavedRollouts(
   } catch (error) {
     onProblem(`${texts.placeOf(fileName)}: ${String(error)}`);
   }
-  const save = (states: RolloutStates): Promise<void> =>
-    texts.write(fileName, `${JSON.stringify(Object.fromEntries(states), undefined, 1)}\n`);
-  return { saved, save };
+  return saved;
 }
 
 const outcomes: ReadonlySet<unknown> = new Set(["running", "completed", "aborted"]);

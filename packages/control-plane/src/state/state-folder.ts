@@ -18,6 +18,8 @@ export interface KeptTexts {
   write(name: string, text: string): Promise<void>;
   /** Where there is none. Resolves to what there is then: of several control planes that share it, one has written. */
   writeNew(name: string, text: string): Promise<string>;
+  /** Calls back when another may have written any of them, where others can. Returns how to end that. */
+  follow?(listener: () => void): () => void;
   /** Where a person finds it. */
   placeOf(name: string): string;
 }

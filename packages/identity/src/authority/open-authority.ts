@@ -33,8 +33,8 @@ export type OpenedAuthority =
 
 /**
  * A kept authority that has become unusable is an error, never silently replaced: a new root would cut every workload
- * off. Only the user decides that, by removing what is kept. Of several that start at once, one makes the authority, and
- * the others take it.
+ * off. Only the user decides that, by removing what is kept. Of several that start at once one makes the authority; the
+ * others take it.
  */
 export async function openAuthority(options: OpenAuthorityOptions): Promise<OpenedAuthority> {
   const { storage, trustDomain, now = Date.now } = options;
