@@ -139,7 +139,7 @@ export const commands: readonly CommandRow[] = [
     name: "control-plane",
     group: processes,
     summary: "turn configuration into xDS and serve it",
-    load: () => import("./commands/control-plane.ts"),
+    load: () => import("./commands/control-plane/control-plane.ts"),
   },
   {
     name: "agent",

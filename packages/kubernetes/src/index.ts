@@ -21,3 +21,7 @@ export * from "./install/object-kinds.ts";
 export * from "./install/precheck.ts";
 export * from "./install/revision-tags.ts";
 export * from "./install/uninstall-objects.ts";
+export * from "./state/leader-election.ts";
+export * from "./state/root-config-maps.ts";
+export * from "./state/secret-authority.ts";
+export * from "./state/secret-texts.ts";

@@ -25,7 +25,7 @@ const mostAnswerBytes = 1024 * 1024 * 1024;
 /** How long a connection is made. */
 const connectTimeoutMs = 10_000;
 /** Requests at the same time: each stream of a watch has one of them for good. */
-const mostConnections = 64;
+const mostConnections = 128;
 
 export class KubernetesClient {
   readonly access: ClusterAccess;

@@ -42,12 +42,15 @@ export interface FollowOptions extends ObjectListener {
   readonly log: Logger;
 }
 
+/** As `FollowOptions.accept`: names, versions and labels, without what is in the objects. */
+export const metadataOnly = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
+
 /** Objects of a page of a list: as kubectl asks. */
 const pageObjects = 500;
 /** Between tries: as client-go has it. */
 const retry = { baseMs: 800, maxMs: 30_000 };
-/** A kind that is not served may be defined later; nobody tells. */
-const unservedMs = 30_000;
+/** A kind that is not served may be defined later; nobody tells. Most are, as what they are for is installed. */
+const unserved = { baseMs: 2_000, maxMs: 30_000 };
 /**
  * The server sends a bookmark each minute where it can. A stream that says nothing for longer may be cut without a word
  * on the way; a new one from the same version costs little and loses nothing.
@@ -131,7 +134,7 @@ export class ObjectFollower {
       this.#timesMissing += 1;
       // A server that has just started may not know its kinds yet; those who are there already stay for one more look.
       if (!this.#hasListed || this.#timesMissing > 1) this.#tellAll([]);
-      return unservedMs;
+      return backOffMs(unserved, this.#timesMissing - 1, random);
     }
     const message = error instanceof Error ? error.message : String(error);
     const next = refused?.code === 403 ? "; grant list and watch of it to this account" : "";
@@ -259,11 +262,14 @@ export class ObjectFollower {
 
   #wait(delayMs: number): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
-    const cancel = this.#options.clock.after(delayMs, resolve);
-    this.#ending.signal.addEventListener("abort", () => {
+    const { signal } = this.#ending;
+    const end = (): void => {
       cancel();
+      signal.removeEventListener("abort", end);
       resolve();
-    });
+    };
+    const cancel = this.#options.clock.after(delayMs, end);
+    signal.addEventListener("abort", end);
     return promise;
   }
 }

@@ -55,6 +55,11 @@ export function objectPath(apiVersion: string, kind: Kind, namespace: string, na
   return `${groupPath(apiVersion)}${within}/${plural}/${encodeURIComponent(name)}`;
 }
 
+/** Path of those of a namespace. */
+export function collectionPath(apiVersion: string, kind: Kind, namespace: string): string {
+  return `${groupPath(apiVersion)}/namespaces/${encodeURIComponent(namespace)}/${kindDefinitions[kind].plural}`;
+}
+
 function groupPath(apiVersion: string): string {
   return apiVersion.includes("/") ? `/apis/${apiVersion}` : `/api/${apiVersion}`;
 }

@@ -36,7 +36,7 @@ export interface KubernetesStoreOptions extends CollectionChoice {
 }
 
 /** The name under which the API server keeps who set which field. */
-const fieldManager = "tulle";
+export const fieldManager = "tulle";
 /** How long a write waits until the watch tells of it; it was done all the same. */
 const echoMs = 10_000;
 
@@ -97,10 +97,11 @@ export class KubernetesStore extends StoreOverMemory {
     });
   }
 
-  /** Resolves once everything that is there has been read. */
-  static async open(options: KubernetesStoreOptions): Promise<KubernetesStore> {
+  /** Resolves once everything that is there has been read; tries until then, or until it is given up. */
+  static async open(options: KubernetesStoreOptions, givenUp?: AbortSignal): Promise<KubernetesStore> {
     const store = new KubernetesStore(options);
     try {
+      givenUp?.addEventListener("abort", () => void store.close(), { once: true });
       await Promise.all([...store.#followers, store.#secrets].map((follower) => follower.start()));
     } catch (error) {
       await store.close();

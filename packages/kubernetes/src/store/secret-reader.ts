@@ -2,7 +2,7 @@
 // them, and those that are wanted are fetched one by one.
 import { backOffMs } from "@tulle/timing";
 import { KubernetesError } from "../client/kubernetes-error.ts";
-import { type FollowOptions, type KubernetesObject, ObjectFollower } from "../follow/object-follower.ts";
+import { type FollowOptions, type KubernetesObject, metadataOnly, ObjectFollower } from "../follow/object-follower.ts";
 import { objectPath } from "./collections.ts";
 
 export interface SecretReaderOptions extends Pick<FollowOptions, "client" | "clock" | "random" | "log"> {
@@ -11,7 +11,6 @@ export interface SecretReaderOptions extends Pick<FollowOptions, "client" | "clo
   readonly onGone: (namespace: string, name: string) => void;
 }
 
-const metadataOnly = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 const retry = { baseMs: 500, maxMs: 30_000 };
 
 interface Read {

@@ -1,13 +1,13 @@
 // `tulle control-plane`: the control plane as a process of its own. `tulle up` starts one; so does whoever runs Envoy
-// elsewhere.
+// elsewhere, and a pod of a cluster.
 import path from "node:path";
 import { InvalidArgumentError, Option, type Command } from "commander";
 import { parseClusterRanges } from "@tulle/capture/services";
 import { runManifestControlPlane } from "@tulle/control-plane";
 import { isLogLevel, Logging, logLevels, type LogLevel } from "@tulle/telemetry";
 import { holderText } from "@tulle/local/port-holder";
-import { CommandFailure } from "../command/command-failure.ts";
-import type { CommandContext } from "../command/command-module.ts";
+import { CommandFailure } from "../../command/command-failure.ts";
+import type { CommandContext } from "../../command/command-module.ts";
 import {
   type Address,
   addExamples,
@@ -15,9 +15,10 @@ import {
   joinAddressOption,
   joinAdvertiseOption,
   machineGraceOption,
+  optionName,
   workloadCertTtlOption,
-} from "../command/command-options.ts";
-import { tulleVersion } from "../command/installation.ts";
+} from "../../command/command-options.ts";
+import { tulleVersion } from "../../command/installation.ts";
 
 interface Options {
   readonly manifests?: string;
@@ -38,6 +39,11 @@ interface Options {
   readonly owner?: string;
   readonly serviceClusterIpRange?: readonly string[];
   readonly networkMode?: "loopback" | "namespaces";
+  readonly kubernetes?: boolean;
+  readonly kubeconfig?: string;
+  readonly context?: string;
+  readonly revision: string;
+  readonly istioResources?: boolean;
   readonly logLevel: LogLevel;
 }
 
@@ -91,43 +97,102 @@ export function register(command: Command, context: CommandContext): void {
         .choices(["loopback", "namespaces"])
         .default("loopback"),
     )
+    .option("--kubernetes", "in a cluster: its API server is the store, and keeps what is to be kept")
+    .option("--kubeconfig <file>", "how the cluster is reached (default: the pod's own account, else kubectl's)")
+    .option("--context <name>", "which of the kubeconfig's clusters")
+    .option("--revision <name>", "of several control planes of a cluster, which one this is", "default")
+    .option("--istio-resources", "follow resources of Istio's groups, too; Tulle's win where both hold a name")
     .option("--log-level <level>", logLevels.join(", "), logLevel, "info");
   addExamples(command, [
     ["tulle control-plane --manifests samples/shop", "serve a folder to proxies that are started elsewhere"],
+    ["tulle control-plane --kubernetes --context dev", "serve a cluster, from outside of it"],
   ]);
   command.action(async (options: Options) => {
-    const manifests = options.manifests === undefined ? undefined : path.resolve(context.cwd, options.manifests);
     // Before anything is served: whoever sees it serve may end it at once.
     const { promise: stopped, resolve: stop } = Promise.withResolvers<void>();
     process.once("SIGTERM", () => stop());
     process.once("SIGINT", () => stop());
-    const running = await runManifestControlPlane({
-      ...(manifests === undefined ? {} : { directory: manifests }),
-      stateDirectory: path.resolve(context.cwd, options.state),
-      ...(options.xds === false ? {} : { xdsAddress: options.xds }),
-      ...(options.xdsTls === undefined ? {} : { xdsTlsAddress: options.xdsTls }),
-      ...(options.joinAddress === undefined ? {} : { joinAddress: inherited(options.joinAddress, context) }),
-      ...(options.joinAdvertise === undefined ? {} : { joinAdvertise: options.joinAdvertise }),
-      ...(options.machineGrace === undefined ? {} : { machineGraceMs: options.machineGrace }),
-      ...(options.cacerts === undefined ? {} : { cacertsDirectory: path.resolve(context.cwd, options.cacerts) }),
-      trustDomain: options.trustDomain,
-      minimumTls: options.workloadTls === "1.2" ? "TLSV1_2" : "TLSV1_3",
-      workloadTtlMs: options.workloadCertTtl,
-      httpAddress: options.http,
-      fresh: options.fresh ?? false,
-      clusterId: options.clusterId,
-      runtimeOwner: options.owner ?? "",
-      ...(options.serviceClusterIpRange === undefined ? {} : { clusterRanges: options.serviceClusterIpRange }),
-      networkMode: options.networkMode ?? "loopback",
-      version: tulleVersion(),
-      environment: context.env,
-      logging: new Logging({ level: options.logLevel }),
-    }).catch(async (error: NodeJS.ErrnoException) => {
+    const starting = options.kubernetes === true ? startOnCluster : startOverManifests;
+    const running = await starting(options, command, context, stopped).catch(async (error: NodeJS.ErrnoException) => {
       throw await startFailure(error);
     });
     await stopped;
-    await running.close();
+    await running?.close();
   });
+}
+
+/** What both platforms take alike. */
+function sharedOptions(options: Options, { env }: CommandContext) {
+  return {
+    trustDomain: options.trustDomain,
+    minimumTls: options.workloadTls === "1.2" ? "TLSV1_2" : "TLSV1_3",
+    workloadTtlMs: options.workloadCertTtl,
+    version: tulleVersion(),
+    environment: env,
+    logging: new Logging({ level: options.logLevel }),
+  } as const;
+}
+
+function startOverManifests(
+  options: Options,
+  _command: Command,
+  context: CommandContext,
+): Promise<{ close(): Promise<void> }> {
+  const manifests = options.manifests === undefined ? undefined : path.resolve(context.cwd, options.manifests);
+  return runManifestControlPlane({
+    ...sharedOptions(options, context),
+    ...(manifests === undefined ? {} : { directory: manifests }),
+    stateDirectory: path.resolve(context.cwd, options.state),
+    ...(options.xds === false ? {} : { xdsAddress: options.xds }),
+    ...(options.xdsTls === undefined ? {} : { xdsTlsAddress: options.xdsTls }),
+    ...(options.joinAddress === undefined ? {} : { joinAddress: inherited(options.joinAddress, context) }),
+    ...(options.joinAdvertise === undefined ? {} : { joinAdvertise: options.joinAdvertise }),
+    ...(options.machineGrace === undefined ? {} : { machineGraceMs: options.machineGrace }),
+    ...(options.cacerts === undefined ? {} : { cacertsDirectory: path.resolve(context.cwd, options.cacerts) }),
+    httpAddress: options.http,
+    fresh: options.fresh ?? false,
+    clusterId: options.clusterId,
+    runtimeOwner: options.owner ?? "",
+    ...(options.serviceClusterIpRange === undefined ? {} : { clusterRanges: options.serviceClusterIpRange }),
+    networkMode: options.networkMode ?? "loopback",
+  });
+}
+
+/** Undefined where it was stopped while it waited for the cluster. */
+async function startOnCluster(
+  options: Options,
+  command: Command,
+  context: CommandContext,
+  stopped: Promise<void>,
+): Promise<{ close(): Promise<void> } | undefined> {
+  const isGiven = (name: string): boolean => command.getOptionValueSource(name) === "cli";
+  const foreign = ["manifests", "cacerts", "fresh", "owner", "serviceClusterIpRange", "networkMode", "joinAddress"];
+  const misplaced = foreign.find(isGiven);
+  if (misplaced !== undefined) throw new Error(`--${optionName(misplaced)} does not go with --kubernetes`);
+  const { runClusterControlPlane } = await import("./on-cluster.ts");
+  const givenUp = new AbortController();
+  void stopped.then(() => givenUp.abort());
+  try {
+    return await runClusterControlPlane(
+      {
+        ...sharedOptions(options, context),
+        ...(options.kubeconfig === undefined ? {} : { kubeconfig: path.resolve(context.cwd, options.kubeconfig) }),
+        ...(options.context === undefined ? {} : { context: options.context }),
+        revision: options.revision,
+        withIstioGroups: options.istioResources ?? false,
+        stateDirectory: path.resolve(context.cwd, options.state),
+        // Nobody proves anything there.
+        ...(isGiven("xds") && options.xds !== false ? { xdsAddress: options.xds } : {}),
+        ...(options.xdsTls === undefined ? {} : { xdsTlsAddress: options.xdsTls }),
+        ...(isGiven("http") ? { httpAddress: options.http } : {}),
+        clusterId: isGiven("clusterId") ? options.clusterId : "Kubernetes",
+      },
+      givenUp.signal,
+    );
+  } catch (error) {
+    if (givenUp.signal.aborted) return undefined;
+    throw error;
+  }
 }
 
 /** Where its pods have networks of their own, `tulle up` has bound the port in the machine's. */

@@ -1,0 +1,126 @@
+// The control plane in a Kubernetes cluster: the two packages that know nothing of each other, put together. What it
+// keeps lies in the API server; of several replicas all serve, and one leads.
+import { networkInterfaces } from "node:os";
+import path from "node:path";
+import { analyze } from "@tulle/config";
+import { type ControlPlaneOptions, runControlPlane, StateFolder } from "@tulle/control-plane";
+import {
+  type ClusterAccess,
+  controlPlaneHosts,
+  controlPlaneName,
+  controlPlanePorts,
+  inClusterAccess,
+  kubeconfigAccess,
+  KubernetesClient,
+  KubernetesStore,
+  type KubernetesStoreOptions,
+  LeaderElection,
+  leaderLease,
+  podNameVariable,
+  RootConfigMaps,
+  rootNamespace,
+  SecretAuthority,
+  SecretTexts,
+  tokenReviewer,
+} from "@tulle/kubernetes";
+import type { Logging } from "@tulle/telemetry";
+import { systemClock } from "@tulle/timing";
+import type { Address } from "../../command/command-options.ts";
+
+export interface ClusterOptions extends Omit<ControlPlaneOptions, "store" | "state" | "httpAddress" | "logging"> {
+  /** Those that are given count before the pod's own account. */
+  readonly kubeconfig?: string;
+  readonly context?: string;
+  readonly revision: string;
+  readonly withIstioGroups: boolean;
+  readonly stateDirectory: string;
+  /** All addresses and the usual port unless told, as `xdsTlsAddress`. */
+  readonly httpAddress?: Address;
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  readonly logging: Logging;
+}
+
+/**
+ * Other control planes' names that clients of theirs ask for: what was made for Istio finds Tulle by a Service of that
+ * name.
+ */
+const istioHost = "istiod.istio-system.svc";
+/** Files that only this replica needs, in a folder of its own: a volume's belongs to the node. */
+const ownFolder = "control-plane";
+
+/** Resolves once it serves. `stopped` gives up a start that waits for an API server. */
+export async function runClusterControlPlane(
+  options: ClusterOptions,
+  stopped: AbortSignal,
+): Promise<{ close(): Promise<void> }> {
+  const { revision, withIstioGroups, environment, logging, version = "" } = options;
+  const clock = systemClock;
+  const log = logging.logger("kubernetes");
+  const namespace = rootNamespace;
+  await using opening = new AsyncDisposableStack();
+  const access = await clusterAccess(options);
+  const client = new KubernetesClient(access, `tulled/${version}`);
+  opening.defer(() => client.close());
+  log.info("the cluster is followed", { server: access.server, by: access.origin, revision });
+  const store = await KubernetesStore.open({ client, analyze: analyzeCluster, clock, log, withIstioGroups }, stopped);
+  opening.defer(() => store.close());
+  const state = new StateFolder(path.join(options.stateDirectory, ownFolder), log);
+  const election = new LeaderElection({
+    client,
+    namespace,
+    name: leaderLease(revision),
+    identity: `${environment[podNameVariable] ?? "tulled"}_${crypto.randomUUID()}`,
+    clock,
+    log,
+  });
+  opening.defer(() => election.close());
+  const [first, ...others] = controlPlaneHosts(revision);
+  const everywhere = allAddresses();
+  const running = await runControlPlane({
+    ...options,
+    store,
+    state,
+    shared: new SecretTexts({ client, namespace, clock, log }),
+    xdsTlsAddress: options.xdsTlsAddress ?? { host: everywhere, port: controlPlanePorts.xds.targetPort },
+    httpAddress: options.httpAddress ?? { host: everywhere, port: controlPlanePorts.http.targetPort },
+    isReachedByAnyHost: true,
+    authorityStorage: new SecretAuthority({ client, namespace, clock, log }),
+    identity: { hosts: [first!, ...others, istioHost], serviceAccount: controlPlaneName(revision) },
+    leadership: election,
+    judgeToken: tokenReviewer(client, Date.now),
+    clock,
+    logging,
+  });
+  opening.defer(() => running.close());
+  const { authority } = running;
+  if (authority === undefined) throw new Error("a control plane in a cluster has an authority");
+  const roots = {
+    pem: () => authority.signing.trustBundlePem,
+    follow: (listener: () => void) => authority.follow(listener),
+  };
+  const configMaps = new RootConfigMaps({ client, store, roots, leadership: election, clock, log });
+  opening.defer(() => configMaps.close());
+  // Last of all: whoever leads can do all that is to be done.
+  election.start();
+  const open = opening.move();
+  return { close: () => open.disposeAsync() };
+}
+
+async function clusterAccess({ kubeconfig: file, context, environment }: ClusterOptions): Promise<ClusterAccess> {
+  const isNamed = file !== undefined || context !== undefined;
+  const own = isNamed ? undefined : await inClusterAccess(environment, systemClock);
+  const named = { ...(file === undefined ? {} : { file }), ...(context === undefined ? {} : { context }) };
+  const access = own ?? (await kubeconfigAccess({ ...named, environment, clock: systemClock }));
+  if (access === undefined)
+    throw new Error("there is neither a pod's account nor a kubeconfig: name one by --kubeconfig");
+  return access;
+}
+
+const analyzeCluster: KubernetesStoreOptions["analyze"] = (resources, options) =>
+  analyze(resources, { ...options, networkMode: "namespaces", hasAuthority: true });
+
+/** Of both families where the machine has both: a pod's address may be of either. */
+function allAddresses(): string {
+  const addresses = Object.values(networkInterfaces()).flatMap((each) => each ?? []);
+  return addresses.some(({ family }) => family === "IPv6") ? "::" : "0.0.0.0";
+}
