@@ -1,11 +1,13 @@
 // `npm run images`: one archive of all of Tulle's container images, and of the shop's. No registry and no container
-// engine is needed: `ctr images import`, `docker load` and `podman load` take it.
+// engine is needed: `ctr images import`, `docker load` and `podman load` take it. `-- --context FOLDER` writes the layers
+// with a Dockerfile for each image in its place.
 import { chmodSync, cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { parseArgs } from "node:util";
 import { envoyPath } from "../../tests/tools/envoy-path.ts";
 import { copyPackage, makeInstallation } from "../installation.ts";
+import { writeBuildContext } from "./dockerfiles.ts";
 import { type Image, type Layer, writeImageArchive } from "./image-archive.ts";
 import { makeSystemLayer } from "./system-layer.ts";
 
@@ -36,12 +38,15 @@ const { values } = parseArgs({
   options: {
     output: { type: "string", short: "o", default: "dist/tulle-images.tar" },
     tag: { type: "string", default: versionOf("packages/cli/package.json") },
+    context: { type: "string" },
   },
 });
 const parent = mkdtempSync(path.join(tmpdir(), "tulle-layers-"));
 try {
-  const output = path.resolve(root, values.output);
-  await writeImageArchive(output, await images(values.tag));
+  const made = await images(values.tag);
+  const output = path.resolve(root, values.context ?? values.output);
+  if (values.context === undefined) await writeImageArchive(output, made);
+  else await writeBuildContext(output, made);
   process.stdout.write(`${output}\n`);
 } finally {
   rmSync(parent, { recursive: true, force: true });
