@@ -1,7 +1,7 @@
 // `npm run images`: one archive of all of Tulle's container images, and of the shop's. No registry and no container
 // engine is needed: `ctr images import`, `docker load` and `podman load` take it. `-- --context FOLDER` writes the layers
 // with a Dockerfile for each image in its place.
-import { chmodSync, cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { chmodSync, cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { parseArgs } from "node:util";
@@ -9,6 +9,7 @@ import { envoyPath } from "../../tests/tools/envoy-path.ts";
 import { copyPackage, makeInstallation } from "../installation.ts";
 import { writeBuildContext } from "./dockerfiles.ts";
 import { type Image, type Layer, writeImageArchive } from "./image-archive.ts";
+import { makeNetworkToolsLayer } from "./network-tools-layer.ts";
 import { makeSystemLayer } from "./system-layer.ts";
 
 const root = path.resolve(import.meta.dirname, "../..");
@@ -59,6 +60,9 @@ async function images(tag: string): Promise<readonly Image[]> {
   copyFile(process.execPath, runtime, node);
   const installation = newLayer("tulle");
   makeInstallation(path.join(installation.folder, "opt/tulle"), { withoutNode: true });
+  makeCommand(installation);
+  const networkTools = newLayer("network-tools");
+  await makeNetworkToolsLayer(networkTools.folder);
   const envoy = newLayer("envoy");
   copyFile(await envoyPath(), envoy, "/usr/local/bin/envoy");
   const shop = newLayer("shop");
@@ -86,6 +90,13 @@ async function images(tag: string): Promise<readonly Image[]> {
       environment: { ...common.environment, TULLE_PROXY: "envoy", TULLE_ENVOY: "/usr/local/bin/envoy" },
     },
     {
+      reference: `tulle/capture:${tag}`,
+      layers: [...base, networkTools],
+      entrypoint: [...tulle, "capture"],
+      user: "0:0",
+      ...common,
+    },
+    {
       reference: `tulle/authorization-server:${tag}`,
       layers: [...base, data],
       entrypoint: authorizationServer,
@@ -102,6 +113,14 @@ async function images(tag: string): Promise<readonly Image[]> {
       workingDirectory: "/shop",
     })),
   ];
+}
+
+/** `tulle` by its name, for hooks of containers and for `kubectl exec`. */
+function makeCommand({ folder }: Layer): void {
+  const file = path.join(folder, "usr/local/bin/tulle");
+  mkdirSync(path.dirname(file), { recursive: true });
+  writeFileSync(file, `#!${node}\nimport ${JSON.stringify(tulle[1])};\n`);
+  chmodSync(file, 0o755);
 }
 
 function makeShop(folder: string): void {

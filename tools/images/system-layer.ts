@@ -30,7 +30,7 @@ export async function makeSystemLayer(into: string): Promise<void> {
 }
 
 /** Links stay links; what one points to comes with it by a pattern of its own. */
-function copyMatching(from: string, into: string, patterns: readonly string[]): void {
+export function copyMatching(from: string, into: string, patterns: readonly string[]): void {
   for (const pattern of patterns) {
     for (const file of globSync(pattern, { cwd: from })) {
       const target = path.join(into, file);

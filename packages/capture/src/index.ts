@@ -20,7 +20,10 @@ export {
 } from "./kernel.ts";
 export * from "./rules/capture-plan.ts";
 export { type AnnotationProblem, parseAnnotationsFile, planOfAnnotations } from "./rules/capture-annotations.ts";
+export { parseDownwardFile } from "./rules/downward-file.ts";
 export { captureRules, captureTable, tproxyMark } from "./rules/capture-rules.ts";
 export { applyRules, installCapture, installedRules, removeCapture } from "./rules/install-capture.ts";
 export * from "./rules/network-tools.ts";
+export { addPassthroughAddress } from "./rules/passthrough-address.ts";
+export { isCaptured } from "./rules/probe-capture.ts";
 export { nameserversIn } from "./dns/resolver-settings.ts";

@@ -1,6 +1,7 @@
 // A pod's annotations → the plan of its capture, with Istio's names and meaning (traffic.sidecar.istio.io/…), and what
 // is wrong with them as Istio's injector would refuse it.
 import { type CapturePlan, type CaptureSettings, type CaptureSettingName, planCapture } from "./capture-plan.ts";
+import { parseDownwardFile } from "./downward-file.ts";
 
 const traffic = "traffic.sidecar.istio.io";
 const modeAnnotation = "sidecar.istio.io/interceptionMode";
@@ -76,23 +77,7 @@ function addressWithoutPrefix(text: string): string | undefined {
   return entries.find((entry) => entry !== "" && entry !== "*" && !entry.includes("/"));
 }
 
-/**
- * Annotations as Kubernetes writes them into a file of a `downwardAPI` volume: a line `name="value"` each, the value
- * quoted as Go quotes it. Those of others are passed over. @throws {SyntaxError} naming the annotation
- */
+/** Those of a file of a `downwardAPI` volume that say something of capture. @throws {SyntaxError} naming one */
 export function parseAnnotationsFile(text: string): Readonly<Record<string, string>> {
-  const found: Record<string, string> = {};
-  for (const line of text.split("\n")) {
-    const equals = line.indexOf("=");
-    const name = line.slice(0, equals);
-    if (!captureAnnotations.includes(name)) continue;
-    try {
-      const value: unknown = JSON.parse(line.slice(equals + 1));
-      if (typeof value !== "string") throw new SyntaxError("it is not in quotes");
-      found[name] = value;
-    } catch (error) {
-      throw new SyntaxError(`${name} has no quoted value: ${(error as Error).message}`, { cause: error });
-    }
-  }
-  return found;
+  return parseDownwardFile(text, (name) => captureAnnotations.includes(name));
 }

@@ -3,6 +3,7 @@
 import { readFile } from "node:fs/promises";
 import { type Command, Option } from "commander";
 import {
+  addPassthroughAddress,
   type AnnotationProblem,
   captureRules,
   type CaptureSettingName,
@@ -63,7 +64,7 @@ export function registerInstall(command: Command, context: CommandContext): void
       context.stdout("Nothing is captured: the pod's interceptionMode is NONE.\n");
       if (dryRun !== true) await withCaptureFailures(() => removeCapture());
     } else if (dryRun === true) context.stdout(captureRules(plan));
-    else await withCaptureFailures(() => installCapture(plan));
+    else await withCaptureFailures(() => installCapture(plan).then(() => addPassthroughAddress()));
   });
 }
 

@@ -1,7 +1,7 @@
 // `tulle capture`: leads a pod's or machine's connections through its proxy without the programs' knowledge. One file a
 // sub-command.
 import type { Command } from "commander";
-import { installedRules, removeCapture } from "@tulle/capture";
+import { installedRules, isCaptured, removeCapture } from "@tulle/capture";
 import type { CommandContext } from "../../command/command-module.ts";
 import { CommandFailure } from "../../command/command-failure.ts";
 import { addExamples } from "../../command/command-options.ts";
@@ -23,6 +23,17 @@ export function register(command: Command, context: CommandContext): void {
     }
     context.stdout(rules);
   });
+  add("validate", "Fail where nothing is captured: before the proxy starts, and without any right.").action(
+    async () => {
+      const captured = await isCaptured().catch((error: Error) => {
+        throw new CommandFailure(`whether connections are captured cannot be told: ${error.message}`, { cause: error });
+      });
+      if (captured) return;
+      throw new CommandFailure("nothing is captured in this network namespace", {
+        hint: "A pod has to be made anew after the CNI plug-in was installed on its node: delete it.",
+      });
+    },
+  );
   addExamples(command, [
     ["tulle capture install --dry-run", "see the rules, and why each is there"],
     ["tulle capture install -d 22,15020,15021,15090", "on a machine that is reached by SSH"],
