@@ -1,10 +1,11 @@
-// Pages of metrics that nobody takes are bounded, and keep out nobody who reads.
+// Pages of metrics that nobody takes are bounded, and keep out nobody who reads; who may end the agent.
 import assert from "node:assert/strict";
 import { once } from "node:events";
+import { type IncomingMessage, request } from "node:http";
 import net from "node:net";
 import { test } from "node:test";
 import { freeAddressBlock, waitFor } from "../../../tests/tools/processes.ts";
-import { maxPages, startHealthServer } from "./health-server.ts";
+import { healthPort, maxPages, startHealthServer } from "./health-server.ts";
 import { metricsPort } from "./settings.ts";
 
 /** More than the sockets' buffers of both ends hold. */
@@ -42,4 +43,37 @@ test("who reads nothing makes way for who asks later, the oldest first", async (
   assert.equal((await answer.text()).length, page.length);
   assert.ok((await bytesOf(idle[0]!)) < page.length);
   assert.ok((await bytesOf(idle[1]!)) > page.length);
+});
+
+test("programs of the pod alone may end the agent, and probes are asked at one port", async (context) => {
+  const podAddress = `${await freeAddressBlock()}.1`;
+  let quits = 0;
+  const paths: string[] = [];
+  const server = await startHealthServer({
+    podAddress,
+    leaving: new AbortController().signal,
+    dataPlane: () => undefined,
+    metrics: { page: () => Promise.reject(new Error("nobody asks")) },
+    probes: {
+      ask: (path) => (paths.push(path), path === "/app" ? Promise.resolve({ status: 500, text: "no" }) : undefined),
+    },
+    onQuit: () => (quits += 1),
+  });
+  context.after(() => server[Symbol.asyncDispose]());
+  const ask = async (method: string, path: string, port = metricsPort, from = "127.0.0.1"): Promise<number> => {
+    const sent = request({ method, host: podAddress, port, path, localAddress: from, agent: false }).end();
+    const [response] = (await once(sent, "response")) as [IncomingMessage];
+    response.resume();
+    return response.statusCode!;
+  };
+  assert.equal(await ask("GET", "/quitquitquit"), 405);
+  // The proxy calls from there in the name of others.
+  assert.equal(await ask("POST", "/quitquitquit", metricsPort, "127.0.0.6"), 403);
+  assert.equal(await ask("POST", "/quitquitquit", healthPort), 404);
+  assert.equal(quits, 0);
+  assert.equal(await ask("POST", "/quitquitquit"), 200);
+  assert.equal(quits, 1);
+  assert.equal(await ask("GET", "/app"), 500);
+  assert.equal(await ask("GET", "/app", healthPort), 404);
+  assert.deepEqual(paths.slice(-1), ["/app"]);
 });

@@ -1,10 +1,11 @@
 // Istio's ports of an agent: one tells the platform when a pod's proxy is ready, the other has the metrics of proxy and
-// agent together, whichever data plane it is.
+// agent together, whichever data plane it is, the probes of the pod's application, and a way to end the agent.
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from "node:http";
 import { acceptBacklog, oldestMakesWay } from "@tulle/listening";
 import type { MergedMetrics } from "./scrape/merged-metrics.ts";
 import { metricsPort } from "./settings.ts";
 import type { RunningDataPlane } from "./data-plane/data-plane.ts";
+import type { ProbeDesk } from "./probes/probe-desk.ts";
 
 // Not by an import, which reads every export and so loads fetch's library (ARCHITECTURE.md, "What makes it start
 // quickly").
@@ -13,6 +14,8 @@ const { createServer } = process.getBuiltinModule("node:http");
 export const healthPort = 15_021;
 export const healthPath = "/healthz/ready";
 export const metricsPath = "/stats/prometheus";
+/** By which a program of the pod says that it needs its proxy no more (Istio: a Job's last words). */
+const quitPath = "/quitquitquit";
 
 /**
  * Of each port, those that have not asked yet. Any user of the machine may take them all; the oldest makes way, so that
@@ -27,12 +30,16 @@ const maxConnections = 1024;
 export const maxPages = 16;
 
 export interface HealthServerOptions {
+  /** `::` for all addresses of both families, or of the one that there is. */
   readonly podAddress: string;
   /** A pod that leaves is not ready: nothing new should be sent to it while its requests finish. */
   readonly leaving: AbortSignal;
   /** Undefined while there is none yet. */
   readonly dataPlane: () => RunningDataPlane | undefined;
   readonly metrics: Pick<MergedMetrics, "page">;
+  /** Undefined where the application has no probes to ask. */
+  readonly probes?: Pick<ProbeDesk, "ask"> | undefined;
+  readonly onQuit?: () => void;
 }
 
 /** Listens on the pod's address until it is disposed of; rejects if a port cannot be bound. */
@@ -41,6 +48,8 @@ export async function startHealthServer({
   leaving,
   dataPlane,
   metrics,
+  probes,
+  onQuit,
 }: HealthServerOptions): Promise<AsyncDisposable> {
   const pages = new Set<ServerResponse>();
   const admitPage = (response: ServerResponse): void => {
@@ -55,6 +64,14 @@ export async function startHealthServer({
       response.writeHead(status, { "content-type": contentType, connection: "close" });
       response.end(body);
     };
+    if (request.url === quitPath && request.socket.localPort === metricsPort) {
+      if (request.method !== "POST") return respond(405, "POST only\n");
+      if (!isOfPod(request)) return respond(403, "programs of the pod only\n");
+      respond(200, "the agent ends\n");
+      return onQuit?.();
+    }
+    const answer = request.socket.localPort === metricsPort ? probes?.ask(request.url ?? "") : undefined;
+    if (answer !== undefined) return void answer.then(({ status, text }) => respond(status, `${text}\n`));
     // Istio's agent answers at both.
     const isMetrics = request.url === metricsPath || request.url === "/metrics";
     if (request.url !== healthPath && !isMetrics) respond(404, "not found\n");
@@ -79,14 +96,26 @@ export async function startHealthServer({
   return { [Symbol.asyncDispose]: close };
 }
 
+/** 127.0.0.6 is the proxy, which calls in the name of others. */
+function isOfPod({ socket }: IncomingMessage): boolean {
+  return /^(?:(?:::ffff:)?127\.0\.0\.1|::1)$/.test(socket.remoteAddress ?? "");
+}
+
 async function listen(onRequest: RequestListener, port: number, address: string): Promise<Server> {
   const server = createServer(onRequest);
   server.maxConnections = maxConnections;
   oldestMakesWay(server, maxWaiting);
-  const listening = Promise.withResolvers<void>();
-  server.once("error", listening.reject);
-  server.listen({ port, host: address, backlog: acceptBacklog }, listening.resolve);
-  await listening.promise;
+  const begin = async (host: string): Promise<void> => {
+    const listening = Promise.withResolvers<void>();
+    server.once("error", listening.reject);
+    server.listen({ port, host, backlog: acceptBacklog }, listening.resolve);
+    await listening.promise.finally(() => server.off("error", listening.reject));
+  };
+  await begin(address).catch(async (error: NodeJS.ErrnoException) => {
+    // A pod without IPv6.
+    if (address !== "::" || !["EAFNOSUPPORT", "EADDRNOTAVAIL"].includes(error.code ?? "")) throw error;
+    await begin("0.0.0.0");
+  });
   return server;
 }
 

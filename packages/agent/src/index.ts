@@ -5,4 +5,5 @@ export type { RunningDataPlane } from "./data-plane/data-plane.ts";
 export { healthPath, healthPort } from "./health-server.ts";
 export { startRelay, type RelayOptions, type RunningRelay } from "./relay/relay.ts";
 export { agentExitCodes, runAgent, type AgentOptions } from "./run-agent.ts";
+export { waitUntilReady } from "./wait-until-ready.ts";
 export { agentVariables, parseSettings, type AgentSettings } from "./settings.ts";

@@ -1,4 +1,5 @@
 // The agent's life: from its settings to a relay, a bootstrap and a proxy, and back down when the platform says so.
+import { isIPv6 } from "node:net";
 import path from "node:path";
 import { makeOwnFolder, makeSocketPath, writeSecretFile } from "@tulle/identity/own";
 import { type ExpositionFormat, type Logger, Logging, MetricRegistry } from "@tulle/telemetry";
@@ -14,8 +15,10 @@ import type { WorkloadIdentity } from "./identity/workload-identity.ts";
 import type { MachineReports } from "./machine/machine-reports.ts";
 import { MergedMetrics } from "./scrape/merged-metrics.ts";
 import type { RunningNames } from "./names/start-names.ts";
+import type { ProbeDesk } from "./probes/probe-desk.ts";
 import { startRelay } from "./relay/relay.ts";
-import { type AgentSettings, parseSettings } from "./settings.ts";
+import { podEnvironment } from "./pod/pod-environment.ts";
+import { type AgentSettings, type ParsedSettings, parseSettings } from "./settings.ts";
 
 export interface AgentOptions {
   /** Ends the agent as SIGINT does. Without it the agent listens for SIGTERM and SIGINT itself. */
@@ -36,7 +39,7 @@ export async function runAgent(
   env: Readonly<Record<string, string | undefined>>,
   options: AgentOptions = {},
 ): Promise<number> {
-  const parsed = parseSettings(env);
+  const parsed = settingsOf(env);
   const logging = options.logging ?? new Logging({ level: parsed.ok ? parsed.settings.logLevel : "info" });
   const log = logging.logger("agent");
   if (!parsed.ok) {
@@ -58,14 +61,25 @@ export async function runAgent(
   }
 }
 
+/** The environment of a pod of Kubernetes is filled in from what the kubelet gives it. */
+function settingsOf(env: Readonly<Record<string, string | undefined>>): ParsedSettings {
+  try {
+    return parseSettings(podEnvironment(env));
+  } catch (error) {
+    return { ok: false, problems: [(error as Error).message] };
+  }
+}
+
 async function run(
   settings: AgentSettings,
   env: Readonly<Record<string, string | undefined>>,
-  stop: AbortSignal,
+  told: AbortSignal,
   logging: Logging,
   startDataPlane: StartDataPlane = settings.dataPlane === "envoy" ? startEnvoy : startTulle,
 ): Promise<number> {
   const log = logging.logger("agent");
+  const quit = new AbortController();
+  const stop = AbortSignal.any([told, quit.signal]);
   makeOwnFolder(settings.stateFolder);
   const socketPath = makeSocketPath(settings.stateFolder, "xds.sock", env);
   await using identity =
@@ -106,8 +120,13 @@ async function run(
     let proxy: RunningDataPlane | undefined;
     await using _health = await startHealthServer({
       // A platform asks at the pod's address, programs of the pod at localhost.
-      podAddress: hasOwnNetwork(settings) ? "0.0.0.0" : settings.podAddress,
+      podAddress: hasOwnNetwork(settings) ? "::" : settings.podAddress,
       leaving: stop,
+      probes: await probeDesk(settings),
+      onQuit: () => {
+        log.info("a program of the pod says that it needs its proxy no more");
+        quit.abort();
+      },
       dataPlane: () => proxy,
       metrics: new MergedMetrics({
         application: settings.applicationMetrics,
@@ -126,6 +145,16 @@ async function run(
   } finally {
     await relay.close();
   }
+}
+
+/** Undefined where the application has no probes to ask. */
+async function probeDesk(settings: AgentSettings): Promise<ProbeDesk | undefined> {
+  if (settings.applicationProbes.size === 0) return undefined;
+  const { ProbeDesk } = await import("./probes/probe-desk.ts");
+  const address = settings.podAddress;
+  // From there capture lets the agent through to the application.
+  const from = hasOwnNetwork(settings) ? (isIPv6(address) ? "::6" : "127.0.0.6") : undefined;
+  return new ProbeDesk(settings.applicationProbes, { address, from });
 }
 
 /** Undefined where DNS of the workload is not captured. */

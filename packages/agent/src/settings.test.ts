@@ -25,6 +25,7 @@ test("five variables are enough", () => {
       metricExport: undefined,
       metricExportProblems: [],
       applicationMetrics: undefined,
+      applicationProbes: new Map(),
       controlPlane: "http://127.0.0.1:15010",
       identity: undefined,
       stateFolder: "/tmp/pod",

@@ -5,6 +5,7 @@ import path from "node:path";
 import type { DnsAddress } from "@tulle/capture/dns";
 import { isSpiffeId, type SpiffeId } from "@tulle/identity";
 import { type LogLevel, isLogLevel, type MetricExportSettings, proxyMetricsEnvironment } from "@tulle/telemetry";
+import { type ApplicationProbes, readProbes } from "./probes/read-probes.ts";
 
 /** Node metadata by Istio's names: strings, and for LABELS, ANNOTATIONS and POD_PORTS what JSON holds. */
 export type NodeMetadata = Readonly<Record<string, unknown>>;
@@ -40,6 +41,8 @@ export interface AgentSettings {
   readonly memoryLimitBytes: number;
   /** Of the application, which the agent serves with the proxy's; undefined where it has none. */
   readonly applicationMetrics: ApplicationPage | undefined;
+  /** Probes of the application that the agent asks for the kubelet. */
+  readonly applicationProbes: ApplicationProbes;
   /** Where the agent answers DNS questions; none when it does not. */
   readonly dnsAddresses: readonly DnsAddress[];
   /** Absolute; resolv.conf of the machine. */
@@ -139,6 +142,12 @@ export const agentVariables = [
     fallback: "{}",
   },
   {
+    name: "ISTIO_KUBE_APP_PROBERS",
+    meaning:
+      "JSON object of paths (/app-health/CONTAINER/readyz) and probes as a container has them: asked at port 15020, the agent asks the application",
+    fallback: "{}",
+  },
+  {
     name: "DNS_PROXY_ADDR",
     meaning:
       "host:port where DNS questions of the workload are answered, localhost for both families; nowhere when empty",
@@ -218,6 +227,7 @@ export function parseSettings(env: Environment): ParsedSettings {
     serviceAccount: text("SERVICE_ACCOUNT"),
     metadata,
     applicationMetrics: parseApplication(object("ISTIO_PROMETHEUS_ANNOTATIONS"), metadata["APP_ADDRESS"], problems),
+    applicationProbes: readProbes(object("ISTIO_KUBE_APP_PROBERS") ?? {}, problems),
     controlPlane: parseAddress(text("TULLE_XDS_ADDRESS"), isSecure, problems),
     identity: isSecure ? parseIdentity(text, problems) : undefined,
     stateFolder: path.resolve(text("TULLE_STATE_DIR")),

@@ -1,5 +1,5 @@
-// The address from which a proxy calls its application over IPv6, as it does from 127.0.0.6 over IPv4: all of 127.0.0.0/8
-// is a machine's own, of IPv6 an address has to be added (Istio: ::6).
+// The address from which a proxy calls its application over IPv6, as it does from 127.0.0.6 over IPv4: all of
+// 127.0.0.0/8 is a machine's own, of IPv6 an address has to be added (Istio: ::6).
 import { failureOf, runTool, type CaptureOptions } from "./network-tools.ts";
 
 const words = ["-6", "address", "replace", "::6/128", "dev", "lo", "nodad", "preferred_lft", "0"];

@@ -1,7 +1,9 @@
 // `tulle agent`: the process beside a workload. Its settings come from the environment, as the platform sets them.
+// `tulle agent wait` holds others back until it is ready.
 import { flushCompileCache } from "node:module";
-import { agentVariables, runAgent } from "@tulle/agent";
-import type { Command } from "commander";
+import { agentVariables, runAgent, waitUntilReady } from "@tulle/agent";
+import { type Command, InvalidArgumentError } from "commander";
+import { CommandFailure } from "../command/command-failure.ts";
 import type { CommandContext } from "../command/command-module.ts";
 import { addExamples } from "../command/command-options.ts";
 import { wrapItem } from "../printing/wrap-text.ts";
@@ -16,6 +18,7 @@ export function register(command: Command, context: CommandContext): void {
     return wrapItem(variable.name, width, `${variable.meaning}${fallback}`, columns);
   });
   command.addHelpText("after", `\nEnvironment:\n${lines.join("\n")}`);
+  registerWait(command.command("wait"), context);
   addExamples(command, [["tulle logs <pod> -c proxy", "what the agent of a running pod wrote"]]);
   command.action(async () => {
     // Node keeps compiled code when a process ends well; an agent mostly runs until the machine is shut down.
@@ -27,4 +30,26 @@ export function register(command: Command, context: CommandContext): void {
     // one.
     process.exit(code);
   });
+}
+
+const defaultWaitSeconds = 60;
+const periodMs = 100;
+
+function registerWait(command: Command, { env }: CommandContext): void {
+  command
+    .description("Wait until the agent of this pod is ready: a container's postStart hook.")
+    .option("--timeout <seconds>", "give up, and fail, after so long", seconds, defaultWaitSeconds)
+    .action(async ({ timeout }: { readonly timeout: number }) => {
+      const hasOwnNetwork = (env["ISTIO_META_INTERCEPTION_MODE"] ?? "REDIRECT") !== "NONE";
+      const address = hasOwnNetwork ? "127.0.0.1" : (env["INSTANCE_IP"] ?? "127.0.0.1");
+      const answer = await waitUntilReady({ address, timeoutMs: timeout * 1000, periodMs });
+      if (answer === undefined) return;
+      throw new CommandFailure(`the agent is not ready after ${timeout} s: ${answer}`);
+    });
+}
+
+function seconds(text: string): number {
+  const value = Number(text);
+  if (/^\d{1,6}$/.test(text) && value > 0) return value;
+  throw new InvalidArgumentError("a whole number of seconds, such as 60, is expected");
 }
