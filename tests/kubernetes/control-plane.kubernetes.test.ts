@@ -5,11 +5,12 @@ import { connect, createServer, type AddressInfo, type Socket } from "node:net";
 import { after, before, test, type TestContext } from "node:test";
 import { Agent, request } from "undici";
 import { createCsr, generateKey, parseCertificates } from "@tulle/identity";
-import { customResourceDefinitions } from "@tulle/kubernetes";
+import { customResourceDefinitions, evaluateInstallation } from "@tulle/kubernetes";
 import { createCertificate } from "@tulle/xds";
+import { outside } from "../tools/cluster/addresses.ts";
 import { applyObjects, deleteNamespace, kubectl } from "../tools/cluster/kubectl.ts";
 import { keyOf, kubeconfigBy, startTulled, type Tulled } from "../tools/cluster/tulled.ts";
-import { waitFor } from "../tools/processes.ts";
+import { startProcess, waitFor } from "../tools/processes.ts";
 
 const root = "tulle-system";
 const namespace = "control-plane-a";
@@ -193,6 +194,92 @@ test("while the API server is away, certificates and the API go on, and it is fo
   t.after(() => deleteNamespace("control-plane-d"));
   await waitFor(() => rootsIn("control-plane-d"), { what: "what happened since to be seen" });
 });
+
+/** As the installation has them; the Service leads to the process beside the cluster. */
+function webhookObjects(port: number): readonly object[] {
+  const { objects, problems } = evaluateInstallation([], root);
+  assert.deepEqual(problems, []);
+  const name = "tulled";
+  return [
+    ...objects.filter(({ kind }) => /^(Mutating|Validating)WebhookConfiguration$/.test(kind)),
+    { apiVersion: "v1", kind: "Service", metadata: { name, namespace: root }, spec: { ports: [{ port: 443 }] } },
+    {
+      apiVersion: "discovery.k8s.io/v1",
+      kind: "EndpointSlice",
+      metadata: { name, namespace: root, labels: { "kubernetes.io/service-name": name } },
+      addressType: "IPv4",
+      ports: [{ port }],
+      endpoints: [{ addresses: [outside[0]], conditions: { ready: true } }],
+    },
+  ];
+}
+
+test("the API server asks for pods and resources, and believes the webhooks through a change of the root", async (t) => {
+  const injected = "control-plane-injected";
+  const tulled = await startTulled(t, { name: "one" });
+  await tulled.leads();
+  const made = webhookObjects(tulled.webhookPort);
+  t.after(async () => {
+    await deleteNamespace(injected);
+    for (const kind of ["mutating", "validating"])
+      await kubectl(["delete", `${kind}webhookconfiguration`, "-l", "app.kubernetes.io/part-of=tulle"]);
+  });
+  await applyObjects(made);
+  await applyObjects([
+    { apiVersion: "v1", kind: "Namespace", metadata: { name: injected, labels: { "tulle-injection": "enabled" } } },
+    account(injected),
+  ]);
+  const bundles = async (): Promise<string> =>
+    kubectl(["get", "mutatingwebhookconfiguration", "tulle-sidecar-injector", "-o", "json"]);
+  await waitFor(async () => (await bundles()).includes("caBundle"), { what: "the roots of the webhooks" });
+  const injection = async (): Promise<readonly string[]> => {
+    const dry = ["create", "--dry-run=server", "-o", "json", "-f", "-"];
+    const { spec } = JSON.parse(await kubectlWith(dry, pod(injected))) as {
+      spec: { initContainers?: readonly { name: string }[] };
+    };
+    return (spec.initContainers ?? []).map(({ name }) => name);
+  };
+  const containers = await waitFor(injection, { what: "the webhook to be reached", intervalMs: 200 });
+  assert.deepEqual(containers.toSorted(), ["tulle-capture", "tulle-proxy"]);
+
+  const route = (weight: number): object => ({
+    apiVersion: "networking.tulle.io/v1",
+    kind: "VirtualService",
+    metadata: { name: "catalog", namespace: injected },
+    spec: {
+      hosts: ["catalog"],
+      http: [{ match: [{ uri: { regex: weight === 0 ? "(" : ".*" } }], route: [{ destination: { host: "catalog" } }] }],
+    },
+  });
+  await assert.rejects(kubectlWith(["create", "-f", "-"], route(0)), /denied the request: \[/);
+  assert.match(await kubectlWith(["create", "-f", "-"], route(1)), /Warning: \[IST0101\][^]*created/);
+
+  // Somebody has edited it, and the root changes: it is right again, and the pods go on being injected.
+  const edit = '[{"op":"replace","path":"/webhooks/0/clientConfig/caBundle","value":"eA=="}]';
+  await kubectl(["patch", "mutatingwebhookconfiguration", "tulle-sidecar-injector", "--type=json", "-p", edit]).catch(
+    (error: Error) => assert.match(error.message, /caBundle/),
+  );
+  await rotate(tulled);
+  await waitFor(
+    async () => {
+      const { webhooks } = JSON.parse(await bundles()) as { webhooks: { clientConfig: { caBundle: string } }[] };
+      return webhooks.every(
+        ({ clientConfig }) => parseCount(Buffer.from(clientConfig.caBundle, "base64").toString()) > 1,
+      );
+    },
+    { what: "all roots in the webhooks" },
+  );
+  assert.deepEqual((await waitFor(injection, { what: "injection with the new roots" })).length, 2);
+});
+
+/** With an object on its standard input; what it warns of is part of what it says. */
+async function kubectlWith(args: readonly string[], object: object): Promise<string> {
+  const started = await startProcess("kubectl", args, { input: JSON.stringify(object) });
+  const { code } = await started.exited;
+  await waitFor(() => started.child.stdout?.closed && started.child.stderr?.closed, { what: "its words" });
+  if (code !== 0) throw new Error(started.output());
+  return args.includes("json") ? started.stdout() : started.output();
+}
 
 /** On the way to the API server; closed, it lets nothing through, and ends what is on its way. */
 async function openGate(t: TestContext): Promise<{ readonly url: string; open(): void; close(): void }> {

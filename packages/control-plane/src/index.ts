@@ -2,3 +2,4 @@
 export { type ControlPlaneOptions, type RunningControlPlane, runControlPlane } from "./run-control-plane.ts";
 export { StateFolder } from "./state/state-folder.ts";
 export { type RunningManifestControlPlane, runManifestControlPlane } from "./run-manifest-control-plane.ts";
+export { checkResource } from "./snapshot/check-resource.ts";

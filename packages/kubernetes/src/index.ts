@@ -25,3 +25,7 @@ export * from "./state/leader-election.ts";
 export * from "./state/root-config-maps.ts";
 export * from "./state/secret-authority.ts";
 export * from "./state/secret-texts.ts";
+export * from "./webhook/inject-pods.ts";
+export * from "./webhook/validate-resources.ts";
+export * from "./webhook/webhook-roots.ts";
+export { type RunningWebhookServer, serveWebhooks } from "./webhook/webhook-server.ts";

@@ -37,6 +37,7 @@ export async function startTulled(t: TestContext, { name, args = [], kubeconfig 
     `--state=${temporaryFolder("tulled-")}`,
     `--xds-tls=${host}:${xdsPort}`,
     `--http=${host}:${httpPort}`,
+    `--webhook=0.0.0.0:${webhookPort}`,
     ...(kubeconfig === undefined ? [] : ["--kubeconfig", kubeconfig]),
     ...args,
   ];

@@ -84,13 +84,13 @@ function clusterRules(): readonly Template[] {
       apiGroups: ["admissionregistration.k8s.io"],
       resources: ["mutatingwebhookconfigurations"],
       resourceNames: [ofRevision(injectorWebhook("default"))],
-      verbs: ["get", "patch"],
+      verbs: [...follow, "patch"],
     },
     {
       apiGroups: ["admissionregistration.k8s.io"],
       resources: ["validatingwebhookconfigurations"],
       resourceNames: [ofRevision(validatorWebhook("default"))],
-      verbs: ["get", "patch"],
+      verbs: [...follow, "patch"],
     },
   ];
 }

@@ -44,6 +44,7 @@ interface Options {
   readonly context?: string;
   readonly revision: string;
   readonly istioResources?: boolean;
+  readonly webhook?: Address;
   readonly logLevel: LogLevel;
 }
 
@@ -102,6 +103,12 @@ export function register(command: Command, context: CommandContext): void {
     .option("--context <name>", "which of the kubeconfig's clusters")
     .option("--revision <name>", "of several control planes of a cluster, which one this is", "default")
     .option("--istio-resources", "follow resources of Istio's groups, too; Tulle's win where both hold a name")
+    .addOption(
+      new Option(
+        "--webhook <host:port>",
+        "where API servers ask for pods and resources (default: all addresses, port 15017)",
+      ).argParser(hostPort),
+    )
     .option("--log-level <level>", logLevels.join(", "), logLevel, "info");
   addExamples(command, [
     ["tulle control-plane --manifests samples/shop", "serve a folder to proxies that are started elsewhere"],
@@ -184,6 +191,7 @@ async function startOnCluster(
         // Nobody proves anything there.
         ...(isGiven("xds") && options.xds !== false ? { xdsAddress: options.xds } : {}),
         ...(options.xdsTls === undefined ? {} : { xdsTlsAddress: options.xdsTls }),
+        ...(options.webhook === undefined ? {} : { webhookAddress: options.webhook }),
         ...(isGiven("http") ? { httpAddress: options.http } : {}),
         clusterId: isGiven("clusterId") ? options.clusterId : "Kubernetes",
       },

@@ -3,13 +3,14 @@
 import { networkInterfaces } from "node:os";
 import path from "node:path";
 import { analyze } from "@tulle/config";
-import { type ControlPlaneOptions, runControlPlane, StateFolder } from "@tulle/control-plane";
+import { checkResource, type ControlPlaneOptions, runControlPlane, StateFolder } from "@tulle/control-plane";
 import {
   type ClusterAccess,
   controlPlaneHosts,
   controlPlaneName,
   controlPlanePorts,
   inClusterAccess,
+  injectPods,
   kubeconfigAccess,
   KubernetesClient,
   KubernetesStore,
@@ -21,7 +22,11 @@ import {
   rootNamespace,
   SecretAuthority,
   SecretTexts,
+  serveWebhooks,
   tokenReviewer,
+  validateResources,
+  webhookPaths,
+  WebhookRoots,
 } from "@tulle/kubernetes";
 import type { Logging } from "@tulle/telemetry";
 import { systemClock } from "@tulle/timing";
@@ -36,6 +41,7 @@ export interface ClusterOptions extends Omit<ControlPlaneOptions, "store" | "sta
   readonly stateDirectory: string;
   /** All addresses and the usual port unless told, as `xdsTlsAddress`. */
   readonly httpAddress?: Address;
+  readonly webhookAddress?: Address;
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly logging: Logging;
 }
@@ -100,6 +106,23 @@ export async function runClusterControlPlane(
   };
   const configMaps = new RootConfigMaps({ client, store, roots, leadership: election, clock, log });
   opening.defer(() => configMaps.close());
+  const webhooks = await serveWebhooks({
+    address: options.webhookAddress ?? { host: everywhere, port: controlPlanePorts.webhook.targetPort },
+    credentials: () => authority.credentials,
+    handlers: {
+      [webhookPaths.inject]: injectPods({ client, store, version, revision, metrics: running.metrics, log }),
+      [webhookPaths.validate]: validateResources({
+        store,
+        check: checkResource,
+        analyze: (resources) => analyzeCluster(resources, { drafts: [] }),
+      }),
+    },
+    log,
+  });
+  opening.defer(() => webhooks.close());
+  authority.follow(() => webhooks.renew());
+  const webhookRoots = new WebhookRoots({ client, revision, roots, leadership: election, clock, log });
+  opening.defer(() => webhookRoots.close());
   // Last of all: whoever leads can do all that is to be done.
   election.start();
   const open = opening.move();

@@ -1,0 +1,43 @@
+// What is refused of a resource, and what is only said.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { analyze, type MeshResource } from "@tulle/config";
+import { validateResources } from "./validate-resources.ts";
+
+const validate = validateResources({
+  store: { all: (): readonly MeshResource[] => [] },
+  check: ({ metadata }) =>
+    metadata.name === "spoils" ? [{ code: "IST0106", severity: "error", message: "it would spoil the table" }] : [],
+  analyze: (resources) => analyze(resources),
+});
+
+const route = (spec: object, name = "a"): Readonly<Record<string, unknown>> => ({
+  apiVersion: "networking.tulle.io/v1",
+  kind: "VirtualService",
+  metadata: { name, namespace: "shop" },
+  spec,
+});
+const good = { hosts: ["catalog"], http: [{ route: [{ destination: { host: "catalog" } }] }] };
+const bad = { hosts: ["catalog"], http: [{ route: [{ destination: { host: "catalog" }, weight: -1 }] }] };
+const asked = { uid: "u", operation: "CREATE", namespace: "shop", name: "a", oldObject: undefined };
+
+test("what the object shows by itself is refused, with its place", () => {
+  const { refusal = "" } = validate({ ...asked, object: route(bad) });
+  assert.match(refusal, /^\[IST0106\] .*spec\.http\[0\]\.route\[0\]\.weight/);
+  assert.match(validate({ ...asked, object: route(good, "spoils") }).refusal ?? "", /spoil the table/);
+});
+
+test("what depends on others is a warning", () => {
+  const { refusal, warnings = [] } = validate({ ...asked, object: route(good) });
+  assert.equal(refusal, undefined);
+  assert.match(warnings.join("\n"), /\[IST0101\] .*catalog/);
+});
+
+test("an update that leaves the spec as it was is let through, whatever is wrong with it", () => {
+  const before = route(bad);
+  const { refusal, warnings = [] } = validate({ ...asked, operation: "UPDATE", object: before, oldObject: before });
+  assert.equal(refusal, undefined);
+  assert.match(warnings.join("\n"), /weight/);
+  const changed = route({ ...bad, hosts: ["other"] });
+  assert.ok(validate({ ...asked, operation: "UPDATE", object: changed, oldObject: before }).refusal);
+});
