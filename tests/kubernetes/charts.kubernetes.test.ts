@@ -52,6 +52,19 @@ const valuesFiles: readonly { readonly name: string; readonly values: object; re
   },
   { name: "Istio's groups", values: { tulled: { watchIstioResources: true, validationWebhook: { enabled: false } } } },
   {
+    name: "what pods are injected with",
+    values: {
+      global: {
+        cni: { enabled: true },
+        trustDomain: "example.org",
+        proxy: { kind: "envoy", resources: { limits: null }, includeIPRanges: "10.0.0.0/8" },
+      },
+      tulled: {
+        sidecarInjectorWebhook: { templates: { mine: "spec:\n  a: b\n" }, defaultTemplates: ["sidecar", "mine"] },
+      },
+    },
+  },
+  {
     name: "where pods run",
     values: {
       tulled: {

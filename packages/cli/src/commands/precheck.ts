@@ -18,7 +18,7 @@ type Options = ValuesOptions & ClusterOptions & OutputOption;
 
 export function register(command: Command, context: CommandContext): void {
   addOutputOption(addClusterOptions(addValuesOptions(command)));
-  addExamples(command, [["tulle precheck --set cni.enabled=true", "for an installation with these values"]]);
+  addExamples(command, [["tulle precheck --set gateway.enabled=true", "for an installation with these values"]]);
   command.action(async (options: Options) => {
     const { objects, values } = await installationOf(options, context);
     const results = await withCluster(options, context, (client) =>

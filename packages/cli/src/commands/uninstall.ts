@@ -1,6 +1,6 @@
 // `tulle uninstall`: takes a revision's control plane out of a cluster, or all of Tulle.
 import type { Command } from "commander";
-import { installedOf, objectText, rootNamespace, uninstallObjects } from "@tulle/kubernetes";
+import { InstallFailure, installedOf, objectText, rootNamespace, uninstallObjects } from "@tulle/kubernetes";
 import { CommandFailure, exitCodes } from "../command/command-failure.ts";
 import type { ClusterOptions, CommandContext } from "../command/command-module.ts";
 import { addExamples } from "../command/command-options.ts";
@@ -15,7 +15,7 @@ interface Options extends ClusterOptions {
   readonly dryRun?: boolean;
 }
 
-const timeoutMs = 300_000;
+const timeoutMs = 120_000;
 
 export function register(command: Command, context: CommandContext): void {
   addClusterOptions(command)
@@ -51,10 +51,11 @@ async function uninstall(options: Options, context: CommandContext): Promise<voi
     const kinds = objects.some(({ kind }) => kind === "CustomResourceDefinition");
     const what = kinds ? "Tulle, and all objects of its kinds," : `the revision ${scope.revision} of Tulle`;
     await confirm(`Remove ${what} from ${client.access.server} (${client.access.origin})?`, options, context);
-    await uninstallObjects(
-      { client, namespace, ...scope, timeoutMs, tell: (line) => context.stdout(`${line}\n`) },
-      objects,
-    );
+    const tell = (line: string): void => context.stdout(`${line}\n`);
+    await uninstallObjects({ client, namespace, ...scope, timeoutMs, tell }, objects).catch((error: unknown) => {
+      if (!(error instanceof InstallFailure)) throw error;
+      throw new CommandFailure(error.message, { hint: "The same command goes on from here.", cause: error });
+    });
   });
   if (options.dryRun !== true) context.stdout("✔ Removed.\n");
 }

@@ -56,7 +56,11 @@ function meaning({ words }: Expression, release: Release): unknown {
       return { ...(valueAt(words.path, release) as Fields), ...(Object.fromEntries(own) as Fields) };
     }
     case "json":
-      return goJson(valueAt(words.path, release));
+      return goJson(
+        typeof words.of === "string"
+          ? valueAt(words.of, release)
+          : Object.fromEntries(Object.entries(words.of).map(([name, path]) => [name, valueAt(path, release)])),
+      );
   }
 }
 

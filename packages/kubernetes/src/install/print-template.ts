@@ -64,7 +64,7 @@ class Printer {
   #line(template: Exclude<Template, When>): string | undefined {
     if (template instanceof Expression) {
       const { words } = template;
-      return `{{ ${words.word === "json" ? this.#json(words.path) : this.#expression(template)} | toJson }}`;
+      return `{{ ${words.word === "json" ? this.#json(words.of) : this.#expression(template)} | toJson }}`;
     }
     if (typeof template !== "object" || template === null) return literal(template);
     if (Object.keys(template).length > 0) return undefined;
@@ -93,12 +93,14 @@ class Printer {
         return `merge (dict ${own.join(" ")}) ${this.#path(words.path)}`;
       }
       case "json":
-        return this.#json(words.path);
+        return this.#json(words.of);
     }
   }
 
-  #json(path: string): string {
-    return `${this.#path(path)} | toPrettyJson`;
+  #json(of: string | Readonly<Record<string, string>>): string {
+    if (typeof of === "string") return `${this.#path(of)} | toPrettyJson`;
+    const entries = Object.entries(of).map(([name, path]) => `${JSON.stringify(name)} ${this.#path(path)}`);
+    return `dict ${entries.join(" ")} | toPrettyJson`;
   }
 
   #operand(part: string | Expression): string {

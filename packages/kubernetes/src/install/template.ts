@@ -5,7 +5,7 @@
 // words are. Running the functions with symbolic values in the place of a language would leave conditions to
 // JavaScript, which no template sees; templates as the source would leave the command line without types, and with
 // Go's template engine.
-import type { LeafPath } from "./values.ts";
+import type { GroupPath, LeafPath } from "./values.ts";
 
 export type Scalar = string | number | boolean | null;
 
@@ -30,8 +30,8 @@ export type Words =
     }
   /** A mapping of the values, and what is fixed, which wins. */
   | { readonly word: "merged"; readonly own: Readonly<Record<string, string | Expression>>; readonly path: LeafPath }
-  /** JSON as text, such as a ConfigMap holds. */
-  | { readonly word: "json"; readonly path: LeafPath };
+  /** JSON as text, such as a ConfigMap holds: of one value, or of several under names. */
+  | { readonly word: "json"; readonly of: LeafPath | Readonly<Record<string, LeafPath | GroupPath>> };
 
 /** A class, so that no mapping of a manifest is taken for one. */
 export class Expression {
@@ -60,7 +60,8 @@ export type Manifest = { readonly [name: string]: Template } | When;
 
 export const value = (path: LeafPath): Expression => new Expression({ word: "value", path });
 export const releaseNamespace = new Expression({ word: "namespace" });
-export const json = (path: LeafPath): Expression => new Expression({ word: "json", path });
+export const json = (of: LeafPath | Readonly<Record<string, LeafPath | GroupPath>>): Expression =>
+  new Expression({ word: "json", of });
 export const when = (condition: Condition, template: Template): When => new When(condition, template);
 export const isSet = (path: LeafPath): Condition => ({ is: "set", path });
 export const isEqual = (path: LeafPath, to: string): Condition => ({ is: "equal", path, to });

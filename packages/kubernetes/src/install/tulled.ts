@@ -14,6 +14,14 @@ import { ofRevision, revision, tulledLabels, tulledName, tulledSelector } from "
 import { tulledRights } from "./tulled-rights.ts";
 import { injectorConfiguration, validatorConfiguration } from "./webhooks.ts";
 
+/** What `readValues` of inject/ reads. */
+const injectorValues = {
+  global: "global",
+  cni: "global.cni",
+  revision: "tulled.revision",
+  sidecarInjectorWebhook: "tulled.sidecarInjectorWebhook",
+} as const;
+
 const ports = Object.values(controlPlanePorts);
 
 export function tulledManifests(): readonly Manifest[] {
@@ -24,7 +32,7 @@ export function tulledManifests(): readonly Manifest[] {
       apiVersion: "v1",
       kind: "ConfigMap",
       metadata: { ...metadata, name: ofRevision(injectorWebhook("default")) },
-      data: { values: json("tulled.sidecarInjectorWebhook.values") },
+      data: { values: json(injectorValues) },
     },
     {
       apiVersion: "v1",
@@ -130,7 +138,7 @@ function controlPlaneArguments(): readonly Template[] {
     `--xds-tls=0.0.0.0:${controlPlanePorts.xds.targetPort}`,
     `--http=0.0.0.0:${controlPlanePorts.http.targetPort}`,
     `--state=${controlPlaneStateFolder}`,
-    joined("--trust-domain=", value("tulled.trustDomain")),
+    joined("--trust-domain=", value("global.trustDomain")),
     joined("--cluster-id=", value("global.multiCluster.clusterName")),
     joined("--log-level=", value("tulled.logLevel")),
     when(isSet("tulled.watchIstioResources"), "--istio-resources"),

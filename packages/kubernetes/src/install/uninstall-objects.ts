@@ -4,6 +4,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { KubernetesClient } from "../client/kubernetes-client.ts";
 import { KubernetesError } from "../client/kubernetes-error.ts";
 import { authoritySecret, leaderLease, revisionLabel, rootsConfigMap, stateSecret } from "../names.ts";
+import { InstallFailure } from "./install-objects.ts";
 import { type InstalledObject, installedKinds, collectionOf, objectText, pathOfObject } from "./object-kinds.ts";
 
 export interface UninstallOptions {
@@ -62,16 +63,17 @@ export async function writtenOf({
 
 export async function uninstallObjects(options: UninstallOptions, objects: readonly InstalledObject[]): Promise<void> {
   const { client, revision, tell } = options;
-  for (const object of objects.filter(({ kind }) => kind !== "Namespace")) {
+  const namespaces = objects.filter(({ kind }) => kind === "Namespace");
+  const within = objects.filter((object) => !namespaces.includes(object));
+  for (const object of within) {
     if (await remove(client, pathOfObject(object))) tell(`${objectText(object)} removed`);
   }
-  await waitUntilGone(options, objects);
+  await waitUntilGone(options, within);
   if (revision === undefined) {
     const written = await writtenOf(options);
     for (const path of written) await remove(client, path);
     tell("the roots in all namespaces, and the control plane's state, removed");
   }
-  const namespaces = objects.filter(({ kind }) => kind === "Namespace");
   for (const object of namespaces) {
     if (await remove(client, pathOfObject(object))) tell(`${objectText(object)} removed`);
   }
@@ -99,7 +101,7 @@ async function waitUntilGone(
   for (const object of objects) {
     for (let isTold = false; await isThere(client, pathOfObject(object)); isTold = true) {
       if (!isTold) tell(`waiting until ${objectText(object)} is gone`);
-      if (performance.now() > deadline) throw new Error(`${objectText(object)} is still there`);
+      if (performance.now() > deadline) throw new InstallFailure(`${objectText(object)} is still there`);
       await delay(pollMs);
     }
   }

@@ -46,6 +46,8 @@ const placing = {
 const failurePolicy = (what: string) =>
   text("Fail", `What becomes of ${what} while no control plane answers.`, ["Fail", "Ignore"]);
 
+const logLevels = ["off", "critical", "error", "warning", "info", "debug", "trace"] as const;
+
 const revision = text("default", "Which control plane it is: several revisions run beside each other.");
 
 export const valueTable = {
@@ -56,6 +58,28 @@ export const valueTable = {
     imagePullSecrets: list([], "Secrets to fetch images with, such as [{name: registry}]."),
     multiCluster: {
       clusterName: text("Kubernetes", "The cluster's name in status listings and metrics."),
+    },
+    trustDomain: text("cluster.local", "Whom the authority's certificates vouch for."),
+    network: text("", "The network of its pods, where there are several."),
+    cni: {
+      enabled: isOn(false, "Capture is set up by each node's network plug-in: pods need no rights for it."),
+    },
+    proxy: {
+      kind: text("tulle", "Which proxy pods get.", ["tulle", "envoy"]),
+      logLevel: text("info", "What proxies log.", logLevels),
+      resources: mapping(
+        { requests: { cpu: "100m", memory: "160Mi" }, limits: { cpu: "2", memory: "512Mi" } },
+        "What each proxy asks for. Its heap is sized by the limit.",
+      ),
+      nativeSidecar: isOn(true, "Proxies are init containers that go on running."),
+      holdApplicationUntilProxyStarts: isOn(true, "Where they are not: applications start after them."),
+      clusterDomain: text("cluster.local", "What names of the cluster end in."),
+      includeInboundPorts: text("*", "Ports whose connections come by the proxy."),
+      excludeInboundPorts: text("", "Ports whose connections do not."),
+      includeIPRanges: text("*", "Ranges to which connections go by the proxy."),
+      excludeIPRanges: text("", "Ranges to which they do not."),
+      includeOutboundPorts: text("", "Ports to which they do, whatever the address."),
+      excludeOutboundPorts: text("", "Ports to which they do not, whatever the address."),
     },
     networkPolicy: {
       enabled: isOn(false, "NetworkPolicies that leave open what is served, and nothing else."),
@@ -74,8 +98,7 @@ export const valueTable = {
     enabled: isOn(true, "The control plane."),
     revision,
     replicaCount: whole(2, "How many of it run; one of them leads."),
-    logLevel: text("info", "What it logs.", ["off", "critical", "error", "warning", "info", "debug", "trace"]),
-    trustDomain: text("cluster.local", "Whom the authority's certificates vouch for."),
+    logLevel: text("info", "What it logs.", logLevels),
     watchIstioResources: isOn(
       false,
       "Resources of Istio's groups count too. Where Istio runs as well, both would act on them.",
@@ -84,7 +107,12 @@ export const valueTable = {
       enabled: isOn(true, "Pods are injected as they are made."),
       istioLabels: isOn(true, "Istio's labels (istio-injection, istio.io/rev, sidecar.istio.io/inject) count too."),
       failurePolicy: failurePolicy("pods that are to be injected"),
-      values: mapping({}, "What injected pods get, such as proxy resources."),
+      rewriteAppHTTPProbe: isOn(
+        true,
+        "Probes of injected pods are asked by the proxy, which needs no certificate there.",
+      ),
+      defaultTemplates: list([], "Templates of pods that name none."),
+      templates: mapping({}, "Templates by name: what is laid over pods, in YAML."),
     },
     validationWebhook: {
       enabled: isOn(true, "Resources that are wrong by themselves are refused."),
@@ -129,14 +157,6 @@ export const valueTable = {
     resources: mapping(requests("100m", "160Mi"), "What each of its pods asks for."),
     ...placing,
   },
-  cni: {
-    enabled: isOn(false, "Capture is set up by each node's network plug-in: pods need no rights for it."),
-    cniBinDir: text("/opt/cni/bin", "Where the nodes' network plug-ins lie."),
-    cniConfDir: text("/etc/cni/net.d", "Where the nodes' network settings lie."),
-    logLevel: text("info", "What it logs.", ["off", "critical", "error", "warning", "info", "debug", "trace"]),
-    resources: mapping(requests("50m", "80Mi"), "What each of its pods asks for."),
-    ...placing,
-  },
   "authorization-server": {
     enabled: isOn(false, "An OAuth 2.0 and OpenID Connect server."),
     name: text("tulle-authorization-server", "Of the Deployment, and of all that belongs to it."),
@@ -164,6 +184,9 @@ export type Values = Readonly<Record<string, Fields>>;
 type Paths<G> = {
   [Name in keyof G & string]: G[Name] extends Leaf ? Name : `${Name}.${Paths<G[Name]>}`;
 }[keyof G & string];
+
+/** Values of several, such as `global`. */
+export type GroupPath = "global" | "global.cni" | "tulled.sidecarInjectorWebhook";
 
 /** `tulled.replicaCount`. */
 export type LeafPath = Paths<typeof valueTable>;
