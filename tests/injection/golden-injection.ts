@@ -26,10 +26,10 @@ export function podOf({ metadata = "{}", spec = "{}" }: InjectionCase): CasePod 
   };
 }
 
-function injectCase(input: InjectionCase): InjectionResult {
+function injectCase(input: InjectionCase, pod: CasePod): InjectionResult {
   const { mesh = {}, values, workload } = input;
   return injectPod({
-    pod: podOf(input),
+    pod,
     namespace: { name: namespace, labels: { "tulle-injection": "enabled" } },
     mesh,
     values: { ...defaultValues(version), ...values },
@@ -63,8 +63,10 @@ export function makeGolden(cases: readonly InjectionCase[]): Golden {
   return { plain: made.get(plain!.name)!.pod, differences: Object.fromEntries(differences) as Golden["differences"] };
 }
 
-export function injectedCase(input: InjectionCase): Extract<InjectionResult, { outcome: "injected" }> {
-  const result = injectCase(input);
+type Injected = Extract<InjectionResult, { outcome: "injected" }>;
+
+export function injectedCase(input: InjectionCase, pod = podOf(input)): Injected {
+  const result = injectCase(input, pod);
   if (result.outcome !== "injected") throw new Error(`${input.name} is not injected: ${JSON.stringify(result)}`);
   return result;
 }

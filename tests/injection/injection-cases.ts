@@ -225,7 +225,7 @@ ownerReferences: [{ apiVersion: apps/v1, kind: ReplicaSet, name: catalog-7d4b9, 
   ports: [{ name: db, containerPort: 5432 }]
   livenessProbe: { tcpSocket: { port: db } }
   readinessProbe: { grpc: { port: 9000, service: ready } }
-  startupProbe: { exec: { command: [true] } }`,
+  startupProbe: { exec: { command: ["true"] } }`,
   },
   {
     name: "probes-of-lifecycle",

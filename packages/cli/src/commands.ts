@@ -112,6 +112,12 @@ export const commands: readonly CommandRow[] = [
     load: () => import("./commands/precheck.ts"),
   },
   {
+    name: "inject",
+    group: cluster,
+    summary: "put proxies into manifests",
+    load: () => import("./commands/inject/inject.ts"),
+  },
+  {
     name: "manifest",
     group: cluster,
     summary: "print what is installed, for other tools",

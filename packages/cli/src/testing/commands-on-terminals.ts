@@ -67,6 +67,7 @@ const typed: Readonly<Record<string, readonly string[] | { readonly not: string 
   "vm revoke": { not: "a line that names what it was given" },
   "vm remove": { not: "a line that names what it was given" },
   "vm audit": ["vm audit"],
+  inject: { not: "manifests, and long names" },
   join: { not: "it runs until it is ended" },
   leave: { not: "machines.long.test.ts" },
   "control-plane": { not: "it runs until it is ended" },

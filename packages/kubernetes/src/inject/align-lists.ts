@@ -11,6 +11,10 @@ export type ListStep =
 
 /** Steps in the order of the new list. Undefined where items that stayed have changed places. */
 export function alignLists(before: readonly unknown[], after: readonly unknown[]): readonly ListStep[] | undefined {
+  const isInPlace = (item: unknown, index: number): boolean =>
+    isSame(item, after[index]) || (isPlainObject(item) && !isNamed(item) && isPlainObject(after[index]));
+  if (before.length === after.length && before.every(isInPlace))
+    return before.map((_, index) => ({ kind: "kept", before: index, after: index }));
   const steps: ListStep[] = [];
   let next = 0;
   const places = after.map((item) => before.findIndex((each) => isSame(each, item)));
@@ -30,6 +34,10 @@ export function alignLists(before: readonly unknown[], after: readonly unknown[]
 
 /** What names an item in lists of Kubernetes: a container, a volume, a variable; a mount; a port. */
 const nameFields = ["name", "mountPath", "containerPort"] as const;
+
+function isNamed(item: Readonly<Record<string, unknown>>): boolean {
+  return nameFields.some((field) => item[field] !== undefined);
+}
 
 function isSame(a: unknown, b: unknown): boolean {
   if (isPlainObject(a) && isPlainObject(b)) {

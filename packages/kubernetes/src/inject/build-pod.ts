@@ -119,10 +119,13 @@ function takeProxy(pod: Pod): { readonly own: Container | undefined; readonly re
   return { own, rest: { ...pod, spec: rest } };
 }
 
-/** `image: auto` stands for the image that is injected; Kubernetes takes no container without one. */
+/**
+ * `image: auto` stands for the image that is injected; Kubernetes takes no container without one. That it is to be
+ * pulled always is then what the API server has made of a name without a tag.
+ */
 function overlaid(proxy: Container, own: Container | undefined): Container {
   if (own === undefined) return proxy;
-  const { image, ...fields } = own;
+  const { image, imagePullPolicy: _ofAuto, ...fields } = own;
   return mergePods(proxy, image === undefined || image === "auto" ? fields : own);
 }
 

@@ -11,7 +11,7 @@ export interface Workload {
 
 /** Undefined for a pod whose name nobody has chosen yet, and that nobody owns. */
 export function workloadOf(pod: Pod): Workload | undefined {
-  const { metadata = {} } = pod;
+  const metadata = pod.metadata ?? {};
   const owners = Array.isArray(metadata["ownerReferences"]) ? (metadata["ownerReferences"] as unknown[]) : [];
   for (const owner of owners) {
     if (!isPlainObject(owner) || owner["controller"] !== true) continue;
