@@ -102,6 +102,8 @@ async function images(tag: string): Promise<readonly Image[]> {
       entrypoint: authorizationServer,
       user: ordinaryUser,
       ...common,
+      // In a pod nobody but its own programs reaches localhost.
+      environment: { ...common.environment, TULLE_AUTH_HOST: "0.0.0.0" },
       workingDirectory: authorizationServerData,
     },
     ...shopPrograms.map((name) => ({
