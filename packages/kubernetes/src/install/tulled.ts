@@ -107,7 +107,10 @@ function deployment(metadata: { readonly [name: string]: Template }): Manifest {
 
 function container(): Template {
   const field = (name: string, fieldPath: string): Template => ({ name, valueFrom: { fieldRef: { fieldPath } } });
-  const ready = { httpGet: { path: "/ready", port: controlPlanePorts.http.name }, periodSeconds: 3, timeoutSeconds: 5 };
+  // Of the port that is served last, and not before API servers believe it: whoever waits for the Deployment may apply
+  // what the webhooks are asked about.
+  const httpGet = { path: "/ready", port: controlPlanePorts.webhook.name, scheme: "HTTPS" };
+  const ready = { httpGet, periodSeconds: 3, timeoutSeconds: 5 };
   const answers = { httpGet: { path: "/version", port: controlPlanePorts.http.name }, timeoutSeconds: 10 };
   return {
     name: "tulled",

@@ -40,6 +40,11 @@ export class WebhookRoots {
     roots.follow(look);
   }
 
+  /** Whether API servers believe the webhooks, or have none to ask. */
+  areWritten(): boolean {
+    return this.#configurations.every((each) => each.isWritten());
+  }
+
   async close(): Promise<void> {
     this.#unfollow();
     await Promise.all(this.#configurations.map((each) => each.close()));
@@ -51,6 +56,7 @@ class FollowedConfiguration {
   readonly #path: string;
   readonly #follower: ObjectFollower;
   #there: Configuration | undefined;
+  #isListed = false;
   #isWriting = false;
   #tries = 0;
   #cancelRetry: () => void = () => undefined;
@@ -70,6 +76,7 @@ class FollowedConfiguration {
       apiVersion: "admissionregistration.k8s.io/v1",
       kind: "WebhookConfiguration",
       onList: (objects) => {
+        this.#isListed = true;
         [this.#there] = objects;
         this.look();
       },
@@ -85,6 +92,10 @@ class FollowedConfiguration {
     this.#isClosed = true;
     this.#cancelRetry();
     await this.#follower.close();
+  }
+
+  isWritten(): boolean {
+    return this.#isListed && this.#patch().length === 0;
   }
 
   look(): void {

@@ -9,7 +9,11 @@ import { Logging } from "@tulle/telemetry";
 import { waitFor } from "../../../../tests/tools/processes.ts";
 import { serveWebhooks, webhookLimits } from "./webhook-server.ts";
 
-async function serve(t: TestContext, limits: Partial<{ [K in keyof typeof webhookLimits]: number }> = {}) {
+async function serve(
+  t: TestContext,
+  limits: Partial<{ [K in keyof typeof webhookLimits]: number }> = {},
+  isReady = (): boolean => true,
+) {
   const authority = await createDevelopmentAuthority("a test", Date.now());
   const { keyPem, chainPem } = await issueDevelopmentCertificate(authority, Date.now());
   const server = await serveWebhooks(
@@ -23,6 +27,7 @@ async function serve(t: TestContext, limits: Partial<{ [K in keyof typeof webhoo
           throw new Error("broken");
         },
       },
+      isReady,
       log: new Logging({ level: "off" }).logger("webhook"),
     },
     { ...webhookLimits, ...limits },
@@ -40,12 +45,27 @@ async function serve(t: TestContext, limits: Partial<{ [K in keyof typeof webhoo
     });
     return { status: answer.statusCode, text: await answer.body.text() };
   };
-  return { server, ask };
+  const isServedReady = async (): Promise<number> => {
+    const answer = await request(`${url}/ready`, { dispatcher });
+    await answer.body.dump();
+    return answer.statusCode;
+  };
+  return { server, ask, isServedReady };
 }
 
 const review = (asked: object): string =>
   JSON.stringify({ apiVersion: "admission.k8s.io/v1", kind: "AdmissionReview", request: asked });
 const good = { uid: "u1", operation: "CREATE", namespace: "shop", name: "web", object: { kind: "Pod" } };
+
+test("it is ready once API servers know its root, whatever comes later", async (t) => {
+  let isReady = false;
+  const { isServedReady } = await serve(t, {}, () => isReady);
+  assert.equal(await isServedReady(), 503);
+  isReady = true;
+  assert.equal(await isServedReady(), 200);
+  isReady = false;
+  assert.equal(await isServedReady(), 200);
+});
 
 test("a review is answered with its patch, its warnings and its id, or with why not", async (t) => {
   const { ask } = await serve(t);

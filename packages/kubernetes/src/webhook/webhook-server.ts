@@ -20,6 +20,8 @@ export interface WebhookServerOptions {
   readonly handlers: Readonly<
     Record<string, (request: AdmissionRequest) => Promise<AdmissionAnswer> | AdmissionAnswer>
   >;
+  /** Asked until it has been true once, for `GET /ready`: who is told so may send what the webhooks are asked about. */
+  readonly isReady: () => boolean;
   readonly log: Logger;
 }
 
@@ -54,6 +56,8 @@ export async function serveWebhooks(
 ): Promise<RunningWebhookServer> {
   const { address, credentials } = options;
   const reading = { bytes: 0 };
+  let wasReady = false;
+  const isReady = (): boolean => (wasReady ||= options.isReady());
   const server = createServer(
     {
       ...tlsOptions(credentials()),
@@ -63,7 +67,10 @@ export async function serveWebhooks(
       handshakeTimeout: limits.requestTimeoutMs,
       connectionsCheckingInterval: limits.checkIntervalMs,
     },
-    (request, response) => void answer(options, limits, reading, request, response),
+    (request, response) => {
+      if (request.url === "/ready" && request.method === "GET") endReady(response, isReady());
+      else void answer(options, limits, reading, request, response);
+    },
   );
   server.keepAliveTimeout = limits.keepAliveTimeoutMs;
   keepTheNewest(server, limits.connections);
@@ -164,6 +171,11 @@ async function readBody(request: IncomingMessage, limits: Limits, reading: { byt
   } finally {
     reading.bytes -= bytes;
   }
+}
+
+function endReady(response: ServerResponse, isReady: boolean): void {
+  if (isReady) end(response, 200, "ready");
+  else end(response, 503, "API servers do not know the webhooks' root yet");
 }
 
 function end(response: ServerResponse, status: number, problem: string): void {

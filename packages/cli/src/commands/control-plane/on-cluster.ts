@@ -106,6 +106,8 @@ export async function runClusterControlPlane(
   };
   const configMaps = new RootConfigMaps({ client, store, roots, leadership: election, clock, log });
   opening.defer(() => configMaps.close());
+  const webhookRoots = new WebhookRoots({ client, revision, roots, leadership: election, clock, log });
+  opening.defer(() => webhookRoots.close());
   const webhooks = await serveWebhooks({
     address: options.webhookAddress ?? { host: everywhere, port: controlPlanePorts.webhook.targetPort },
     credentials: () => authority.credentials,
@@ -117,12 +119,11 @@ export async function runClusterControlPlane(
         analyze: (resources) => analyzeCluster(resources, { drafts: [] }),
       }),
     },
+    isReady: () => webhookRoots.areWritten(),
     log,
   });
   opening.defer(() => webhooks.close());
   authority.follow(() => webhooks.renew());
-  const webhookRoots = new WebhookRoots({ client, revision, roots, leadership: election, clock, log });
-  opening.defer(() => webhookRoots.close());
   // Last of all: whoever leads can do all that is to be done.
   election.start();
   const open = opening.move();
