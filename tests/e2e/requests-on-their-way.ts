@@ -1,7 +1,19 @@
 // How many requests each proxy of a shop has seen, by the counters that both proxies have. Tulle's has Istio's besides,
 // which have to say the same.
 import assert from "node:assert/strict";
-import type { RequestCount, ShopInstance } from "./shop-instance.ts";
+import type { RequestCount } from "./shop-instance.ts";
+
+/** A shop on a laptop, or on a cluster. */
+export interface CountedShop<Pod> {
+  /** The only pod whose name begins so. */
+  pod(prefix: string): Promise<Pod>;
+  readonly reach: {
+    /** A page of the pod's proxy. */
+    admin(pod: Pod, target: string): Promise<string>;
+  };
+  /** `istio_requests_total` of every proxy. */
+  requestCounts(): Promise<readonly RequestCount[]>;
+}
 
 export interface RequestsOnTheirWay {
   readonly fromGateway: number;
@@ -23,7 +35,7 @@ const sentTo = (service: string): string => String.raw`^cluster\.outbound\|80\|[
 const taken = String.raw`^cluster\.inbound\|(8080|3000)\|\|\.upstream_rq_total$`;
 
 /** What has come since it was called, by the function that it resolves with. */
-export async function countRequests(shop: ShopInstance): Promise<() => Promise<RequestsOnTheirWay>> {
+export async function countRequests<Pod>(shop: CountedShop<Pod>): Promise<() => Promise<RequestsOnTheirWay>> {
   const earlier = await countsOf(shop);
   return async () => {
     const later = await countsOf(shop);
@@ -64,7 +76,7 @@ function assertToldAlike(
   }
 }
 
-async function countsOf(shop: ShopInstance): Promise<Counts> {
+async function countsOf<Pod>(shop: CountedShop<Pod>): Promise<Counts> {
   const [fromGateway, toWebapp, tries, retried, v1, v2, told] = await Promise.all([
     statOf(shop, "tulle-ingressgateway", `${sentTo("webapp")}total$`),
     statOf(shop, "webapp", taken),
@@ -78,7 +90,7 @@ async function countsOf(shop: ShopInstance): Promise<Counts> {
 }
 
 /** The sum of the counters whose names match, of the only pod whose name begins so. */
-export async function statOf(shop: ShopInstance, podPrefix: string, pattern: string): Promise<number> {
+export async function statOf<Pod>(shop: CountedShop<Pod>, podPrefix: string, pattern: string): Promise<number> {
   const page = await shop.reach.admin(await shop.pod(podPrefix), `/stats?filter=${encodeURIComponent(pattern)}`);
   return page.split("\n").reduce((sum, line) => sum + Number(/: (\d+)$/.exec(line)?.[1] ?? 0), 0);
 }

@@ -323,7 +323,7 @@ export interface RequestCount {
   readonly value: number;
 }
 
-function parseCounts(pod: string, text: string): RequestCount[] {
+export function parseCounts(pod: string, text: string): RequestCount[] {
   return text.split("\n").flatMap((line) => {
     const match = /^istio_requests_total\{(.*)\} (\d+)$/.exec(line);
     if (match === null) return [];

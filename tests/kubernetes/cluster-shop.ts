@@ -1,0 +1,183 @@
+// The sample shop on a cluster, as its README says: Tulle by Helm, then `kubectl apply -f samples/shop`. Requests come
+// from beside the nodes, by the gateway's node port.
+import { spawn } from "node:child_process";
+import { writeFile } from "node:fs/promises";
+import { Agent } from "node:http";
+import path from "node:path";
+import { createInterface } from "node:readline";
+import { type Answer, httpRequest } from "../e2e/http-request.ts";
+import type { CountedShop } from "../e2e/requests-on-their-way.ts";
+import { parseCounts, type RequestCount } from "../e2e/shop-instance.ts";
+import { testCertificate } from "../tools/certificates.ts";
+import { type NodePlace, nodes } from "../tools/cluster/addresses.ts";
+import { kubectl } from "../tools/cluster/kubectl.ts";
+import { lastLines, runCommand } from "../tools/run-command.ts";
+import { temporaryFolder } from "../tools/temporary-folder.ts";
+
+const root = path.resolve(import.meta.dirname, "../..");
+export const shopFolder = path.join(root, "samples/shop");
+const adminPort = 15_000;
+
+export interface ClusterPod {
+  readonly metadata: {
+    readonly name: string;
+    readonly namespace: string;
+    readonly labels: Readonly<Record<string, string>>;
+    readonly deletionTimestamp?: string;
+  };
+  readonly spec: {
+    readonly nodeName: string;
+    readonly containers: readonly { readonly name: string }[];
+    readonly initContainers?: readonly { readonly name: string; readonly restartPolicy?: string }[];
+  };
+  readonly status: { readonly podIP: string; readonly hostIP: string };
+}
+
+/** The release `tulle`, whole. `settings` are Helm's `--set`. */
+export async function installByHelm(settings: readonly string[] = []): Promise<void> {
+  const chart = path.join(root, "charts/tulle");
+  const args = ["install", "tulle", chart, "-n", "tulle-system", "--create-namespace", "--wait", "--timeout", "3m"];
+  await helm([...args, ...settings.flatMap((setting) => ["--set", setting])]);
+}
+
+export async function helm(args: readonly string[]): Promise<string> {
+  const result = await runCommand("helm", args, { timeoutMs: 240_000 });
+  if (result.code !== 0) throw new Error(`helm ${args.join(" ")}: ${lastLines(result)}${await troubles()}`);
+  return result.stdout;
+}
+
+/** For people, when something does not come up. */
+export async function troubles(): Promise<string> {
+  const [pods, events] = await Promise.all([
+    kubectl(["get", "pods", "-A", "-o", "wide"]),
+    kubectl(["get", "events", "-A", "--field-selector", "type=Warning", "--sort-by", ".lastTimestamp"]),
+  ]);
+  return `\n${pods}\n${events.split("\n").slice(-30).join("\n")}`;
+}
+
+export class ClusterShop implements CountedShop<ClusterPod>, AsyncDisposable {
+  readonly #agent = new Agent({ keepAlive: true, maxSockets: 64 });
+  readonly #forwards = new Map<string, Promise<PortForward>>();
+  #nodePort: number | undefined;
+
+  /** Resolves when every Deployment of it is available. */
+  static async apply(): Promise<ClusterShop> {
+    const { certificate, key } = await testCertificate({ names: ["DNS:localhost"] });
+    const folder = temporaryFolder("tulle-cluster-shop-");
+    const files = { cert: path.join(folder, "tls.crt"), key: path.join(folder, "tls.key") };
+    await writeFile(files.cert, certificate);
+    await writeFile(files.key, key);
+    const secret = ["create", "secret", "tls", "localhost-dev", "-n", "tulle-system"];
+    await kubectl([...secret, `--cert=${files.cert}`, `--key=${files.key}`]);
+    await kubectl(["apply", "-f", shopFolder]);
+    for (const namespace of ["shop", "tulle-system"]) await untilAvailable(namespace);
+    return new ClusterShop();
+  }
+
+  /** By the first node's port of the gateway, over a connection that is kept. */
+  async get(target: string, headers: Readonly<Record<string, string>> = {}): Promise<Answer> {
+    this.#nodePort ??= await nodePortOf("tulle-ingressgateway");
+    return httpRequest(`http://${nodes[0].addresses[0]}:${this.#nodePort}${target}`, { headers, agent: this.#agent });
+  }
+
+  /** By a node's port of the gateway as it is now, over a new connection. */
+  async getBy(node: NodePlace, target: string, headers: Readonly<Record<string, string>> = {}): Promise<Answer> {
+    const port = await nodePortOf("tulle-ingressgateway");
+    return httpRequest(`http://${node.addresses[0]}:${port}${target}`, { headers, timeoutMs: 3000 });
+  }
+
+  /** Those that do not leave. */
+  async pods(): Promise<readonly ClusterPod[]> {
+    const all = await Promise.all(["shop", "tulle-system"].map((namespace) => podsOf(namespace)));
+    return all.flat();
+  }
+
+  async pod(prefix: string): Promise<ClusterPod> {
+    const found = (await this.pods()).filter(({ metadata }) => metadata.name.startsWith(prefix));
+    if (found.length !== 1) throw new Error(`${found.length} pods begin with ${prefix}${await troubles()}`);
+    return found[0]!;
+  }
+
+  readonly reach = {
+    admin: async (pod: ClusterPod, target: string): Promise<string> => {
+      const { port } = await this.forward(pod, adminPort);
+      return (await httpRequest(`http://127.0.0.1:${port}${target}`)).body;
+    },
+  };
+
+  async requestCounts(): Promise<readonly RequestCount[]> {
+    const pods = (await this.pods()).filter(({ metadata }) => metadata.labels["app"] !== "tulled");
+    const pages = await Promise.all(pods.map((pod) => this.reach.admin(pod, "/stats/prometheus")));
+    return pods.flatMap(({ metadata }, index) => parseCounts(metadata.name, pages[index]!));
+  }
+
+  /** kubectl's way to a port of the pod's localhost, kept for the next time. */
+  forward({ metadata: { name, namespace } }: ClusterPod, port: number): Promise<PortForward> {
+    const key = `${name} ${port}`;
+    let made = this.#forwards.get(key);
+    if (made === undefined) this.#forwards.set(key, (made = PortForward.open(namespace, name, port)));
+    return made;
+  }
+
+  /** Faults of the catalog's programs themselves. */
+  async blowup(percentage: number): Promise<void> {
+    for (const pod of (await this.pods()).filter(({ metadata }) => metadata.labels["app"] === "catalog")) {
+      const { port } = await this.forward(pod, 3000);
+      const body = JSON.stringify({ active: percentage > 0, type: "500", percentage });
+      const headers = { "content-type": "application/json" };
+      const answer = await httpRequest(`http://127.0.0.1:${port}/blowup`, { method: "POST", headers, body });
+      if (answer.status !== 200) throw new Error(`${answer.status} ${answer.body}`);
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#agent.destroy();
+    for (const forward of this.#forwards.values()) (await forward.catch(() => undefined))?.close();
+  }
+}
+
+export async function untilAvailable(namespace: string): Promise<void> {
+  const args = ["wait", "-n", namespace, "deployment", "--all", "--for=condition=Available", "--timeout=150s"];
+  await kubectl(args, 180_000).catch(async (error: Error) => {
+    throw new Error(`${error.message}${await troubles()}`);
+  });
+}
+
+async function podsOf(namespace: string): Promise<readonly ClusterPod[]> {
+  const { items } = JSON.parse(await kubectl(["get", "pods", "-n", namespace, "-o", "json"])) as {
+    readonly items: readonly ClusterPod[];
+  };
+  return items.filter(({ metadata }) => metadata.deletionTimestamp === undefined);
+}
+
+async function nodePortOf(service: string): Promise<number> {
+  const filter = 'jsonpath={.spec.ports[?(@.name=="http")].nodePort}';
+  return Number(await kubectl(["get", "service", service, "-n", "tulle-system", "-o", filter]));
+}
+
+class PortForward {
+  readonly port: number;
+  readonly #close: () => void;
+
+  private constructor(port: number, close: () => void) {
+    this.port = port;
+    this.#close = close;
+  }
+
+  static async open(namespace: string, pod: string, port: number): Promise<PortForward> {
+    const child = spawn("kubectl", ["port-forward", "-n", namespace, `pod/${pod}`, `:${port}`], {
+      stdio: ["ignore", "pipe", "inherit"],
+    });
+    for await (const line of createInterface({ input: child.stdout })) {
+      const [, local] = /^Forwarding from 127\.0\.0\.1:(\d+)/.exec(line) ?? [];
+      if (local === undefined) continue;
+      child.stdout.resume();
+      return new PortForward(Number(local), () => child.kill());
+    }
+    throw new Error(`kubectl forwards no port to ${pod}`);
+  }
+
+  close(): void {
+    this.#close();
+  }
+}
