@@ -22,6 +22,8 @@ export interface ProxyConfig {
   readonly proxyMetadata?: Readonly<Record<string, string>>;
   /** What of it has no effect, one sentence each. */
   readonly problems: readonly string[];
+  /** Those of them that are wrong, and not only unknown here. */
+  readonly wrong?: readonly string[];
 }
 
 const durations = new Map([
@@ -54,16 +56,19 @@ export function readProxyConfig(
 ): ProxyConfig {
   const name = proxyConfigAnnotations.find((each) => annotations[each] !== undefined);
   if (name === undefined) return { problems: [] };
+  if (annotations[name]!.length > maxCharacters)
+    return nothingOf(`the annotation ${name} has more than ${maxCharacters} characters`);
   const { documents, findings } = parseDocuments(annotations[name]!, name);
   const value = documents[0]?.value ?? {};
   if (findings.length > 0 || documents.length > 1 || !isMapping(value))
-    return { problems: [`the annotation ${name} is not YAML of fields and values`] };
+    return nothingOf(`the annotation ${name} is not YAML of fields and values`);
   const config: { -readonly [Field in keyof ProxyConfig]: ProxyConfig[Field] } = { problems: [] };
   const problems: string[] = [];
+  const wrong: string[] = [];
   for (const [field, content] of Object.entries(value)) {
     if (field === "gatewayTopology") {
       const checked = check(gatewayTopology.node, content, { unknownField: "warning" });
-      problems.push(
+      (checked.failed ? wrong : problems).push(
         ...checked.problems.map(
           ({ path, message }) => `${[field, ...path].join(".")} of the annotation ${name}: ${message}`,
         ),
@@ -74,14 +79,21 @@ export function readProxyConfig(
     if (platform === "kubernetes" && Object.hasOwn(containerFields, field)) {
       const read = containerFields[field as keyof typeof containerFields];
       if (read.fits(content)) Object.assign(config, { [field]: content });
-      else problems.push(`${field} of the annotation ${name} is not ${read.expected}`);
+      else wrong.push(`${field} of the annotation ${name} is not ${read.expected}`);
       continue;
     }
     const target = durations.get(field as "drainDuration");
     const durationMs = typeof content === "string" ? parseDuration(content) : undefined;
     if (target === undefined) problems.push(`${field} of the annotation ${name} has no effect yet`);
-    else if (durationMs === undefined) problems.push(`${field} of the annotation ${name} is no duration such as 10s`);
+    else if (durationMs === undefined) wrong.push(`${field} of the annotation ${name} is no duration such as 10s`);
     else config[target] = durationMs;
   }
-  return { ...config, problems };
+  return { ...config, problems: [...problems, ...wrong], ...(wrong.length === 0 ? {} : { wrong }) };
+}
+
+/** Far more than all that can be said, and no work to read. */
+const maxCharacters = 16_384;
+
+function nothingOf(problem: string): ProxyConfig {
+  return { problems: [problem], wrong: [problem] };
 }

@@ -1,7 +1,6 @@
 // How one list of a pod became another: which items stayed (under their names), which are new, which are gone. Both
 // the patch for the API server and the edits of a file are made of it, so that what was there keeps its place.
-import { isDeepStrictEqual } from "node:util";
-import { isPlainObject } from "./plain-object.ts";
+import { isPlainObject, type PlainObject } from "./plain-object.ts";
 
 /** One item of the new list (`after`), or one of the old list that is gone. */
 export type ListStep =
@@ -11,15 +10,18 @@ export type ListStep =
 
 /** Steps in the order of the new list. Undefined where items that stayed have changed places. */
 export function alignLists(before: readonly unknown[], after: readonly unknown[]): readonly ListStep[] | undefined {
-  const isInPlace = (item: unknown, index: number): boolean =>
-    isSame(item, after[index]) || (isPlainObject(item) && !isNamed(item) && isPlainObject(after[index]));
-  if (before.length === after.length && before.every(isInPlace))
+  const keys = [before.map(keyOf), after.map(keyOf)] as const;
+  // Items without a name, such as those of a List, are changed where they are.
+  const isInPlace = (index: number): boolean =>
+    keys[0][index] === keys[1][index] || (isNameless(before[index]) && isNameless(after[index]));
+  if (before.length === after.length && before.every((_, index) => isInPlace(index)))
     return before.map((_, index) => ({ kind: "kept", before: index, after: index }));
+  const places = new Map(keys[0].map((key, index) => [key, index]));
   const steps: ListStep[] = [];
   let next = 0;
-  const places = after.map((item) => before.findIndex((each) => isSame(each, item)));
-  for (const [index, place] of places.entries()) {
-    if (place < 0) {
+  for (const [index, key] of keys[1].entries()) {
+    const place = places.get(key);
+    if (place === undefined) {
       steps.push({ kind: "added", after: index });
       continue;
     }
@@ -32,23 +34,15 @@ export function alignLists(before: readonly unknown[], after: readonly unknown[]
   return steps;
 }
 
-/** What names an item in lists of Kubernetes: a container, a volume, a variable; a mount; a port. */
-const nameFields = ["name", "mountPath", "containerPort"] as const;
+/** What names an item in lists of Kubernetes: a mount, a port; a container, a volume, a variable. */
+const nameFields = ["mountPath", "containerPort", "name"] as const;
 
-function isNamed(item: Readonly<Record<string, unknown>>): boolean {
-  return nameFields.some((field) => item[field] !== undefined);
+/** What an item without a name is compared by is all of it. */
+function keyOf(item: unknown): string {
+  const field = isPlainObject(item) ? nameFields.find((each) => item[each] !== undefined) : undefined;
+  return field === undefined ? JSON.stringify(item) : `${field} ${String((item as PlainObject)[field])}`;
 }
 
-function isSame(a: unknown, b: unknown): boolean {
-  if (isPlainObject(a) && isPlainObject(b)) {
-    for (const field of nameFields) {
-      if (a[field] !== undefined || b[field] !== undefined) {
-        const isMount = field === "name" && (a["mountPath"] !== undefined || b["mountPath"] !== undefined);
-        const isPort = field === "name" && (a["containerPort"] !== undefined || b["containerPort"] !== undefined);
-        if (isMount || isPort) continue;
-        return a[field] === b[field];
-      }
-    }
-  }
-  return isDeepStrictEqual(a, b);
+function isNameless(item: unknown): boolean {
+  return isPlainObject(item) && nameFields.every((field) => item[field] === undefined);
 }

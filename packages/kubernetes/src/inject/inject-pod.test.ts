@@ -235,6 +235,30 @@ for (const { name, pod, values: changed, problem } of refused) {
   });
 }
 
+test("pods that somebody has made large cost no more than they are", () => {
+  const many = Array.from({ length: 20_000 }, (_, index) => ({ name: `v${index}`, value: "x" }));
+  const pods = [
+    annotated({ "inject.istio.io/templates": "x,".repeat(100_000) }),
+    annotated({ [`${sidecar}/userVolume`]: `{"a":{"b":${"[".repeat(100_000)}${"]".repeat(100_000)}}}` }),
+    annotated({ "proxy.istio.io/config": "a: ".repeat(80_000) }),
+    annotated({ "traffic.sidecar.istio.io/excludeOutboundPorts": "1,".repeat(120_000) }),
+  ];
+  for (const pod of pods) {
+    const result = inject(pod);
+    assert.equal(result.outcome, "refused");
+    assert.ok(JSON.stringify(result).length < 1000);
+  }
+  const large = inject({
+    spec: {
+      containers: [
+        { name: "a", env: many },
+        { name: "istio-proxy", env: many },
+      ],
+    },
+  });
+  assert.equal(large.outcome, "injected");
+});
+
 test("all problems of a pod are told at once", () => {
   const result = inject(
     annotated({ [`${sidecar}/proxyCPU`]: "x", [`${sidecar}/logLevel`]: "y", "inject.istio.io/templates": "z" }),

@@ -69,7 +69,7 @@ export function injectPod(request: InjectionRequest): InjectionResult {
 
 function build(pod: Pod, request: InjectionRequest, reason: string, warnings: string[]): InjectionResult {
   const { values } = request;
-  const names = templateNames(annotationsOf(pod)) ?? values.defaultTemplates;
+  const names = [...new Set(templateNames(annotationsOf(pod)) ?? values.defaultTemplates)];
   const { settings, ...told } = readSettings(pod, values);
   const problems = [...told.problems];
   warnings.push(...told.warnings);

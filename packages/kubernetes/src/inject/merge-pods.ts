@@ -36,12 +36,13 @@ function mergeField(name: string, lower: unknown, upper: unknown): unknown {
   if (isPlainObject(lower) && isPlainObject(upper)) return mergeObjects(lower, upper);
   const key = Object.hasOwn(listKeys, name) ? listKeys[name] : undefined;
   if (key === undefined || !Array.isArray(upper)) return upper;
-  const items = [...(Array.isArray(lower) ? (lower as unknown[]) : [])];
-  for (const item of upper as unknown[]) {
+  const items = new Map<unknown, unknown>();
+  const put = (item: unknown): void => {
     if (!isPlainObject(item) || item[key] === undefined) throw new Error(`an item of ${name} has no ${key}`);
-    const place = items.findIndex((each) => isPlainObject(each) && each[key] === item[key]);
-    if (place < 0) items.push(item);
-    else items[place] = mergeObjects(items[place] as PlainObject, item);
-  }
-  return items;
+    const known = items.get(item[key]);
+    items.set(item[key], isPlainObject(known) ? mergeObjects(known, item) : item);
+  };
+  for (const item of Array.isArray(lower) ? (lower as unknown[]) : []) put(item);
+  for (const item of upper as unknown[]) put(item);
+  return [...items.values()];
 }

@@ -71,14 +71,15 @@ export function readSettings(pod: Pod, values: InjectionValues): ReadSettings {
     userVolumes: read.named(`${sidecar}/userVolume`).map(([name, source]) => ({ ...source, name })),
     userVolumeMounts: read.named(`${sidecar}/userVolumeMount`).map(([name, mount]) => ({ name, ...mount })),
   };
-  problems.push(...mountProblems(settings.userVolumeMounts));
+  const { wrong = [] } = proxyConfig;
+  problems.push(...wrong, ...mountProblems(settings.userVolumeMounts));
   if (annotationOf(annotations, "prometheus.istio.io/merge-metrics") !== undefined)
     read.flag("prometheus.istio.io/merge-metrics");
   return {
     settings,
     problems,
     warnings: [
-      ...proxyConfig.problems,
+      ...proxyConfig.problems.filter((problem) => !wrong.includes(problem)),
       ...ignoredAnnotations(annotations).map((name) => `the annotation ${name} has no effect`),
     ],
   };
@@ -237,12 +238,12 @@ class AnnotationReader {
   /** A JSON object of objects, by name. */
   named(istioName: string): readonly (readonly [string, PlainObject])[] {
     const read = (value: string): readonly (readonly [string, PlainObject])[] | undefined => {
-      const parsed = parseJson(value);
+      const parsed = value.length > maxVolumeCharacters ? undefined : parseJson(value);
       if (!isPlainObject(parsed)) return undefined;
       const entries = Object.entries(parsed);
       return entries.every((each): each is [string, PlainObject] => isPlainObject(each[1])) ? entries : undefined;
     };
-    const expected = "a JSON object with an object for each name of a volume";
+    const expected = `a JSON object of at most ${maxVolumeCharacters} characters with an object for each name of a volume`;
     return this.#checked(istioName, read, expected) ?? [];
   }
 
@@ -262,6 +263,9 @@ function parseJson(text: string): unknown {
     return undefined;
   }
 }
+
+/** Of volumes in an annotation. */
+const maxVolumeCharacters = 8192;
 
 /** Annotations may have 256 KiB. */
 function shown(text: string): string {

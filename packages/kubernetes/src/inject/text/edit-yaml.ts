@@ -126,8 +126,7 @@ class Editor {
       const instead = added.shift();
       if (pair === undefined || instead === undefined) throw new NotWritable(`the field ${key} cannot be taken out`);
       const start = keyStart(pair);
-      const text = this.#joined(pairLines(...instead), this.#columnOf(start));
-      this.edits.push({ offset: start, length: this.#endOf(pair) - start, text });
+      this.#put(start, this.#endOf(pair), this.#joined(pairLines(...instead), this.#columnOf(start)));
     }
     if (added.length === 0) return;
     const lines = added.flatMap(([key, value]) => pairLines(key, value));
@@ -228,8 +227,13 @@ class Editor {
 
   #replace(node: unknown, value: unknown): void {
     if (hasAnchor(node)) this.#changed.add(node);
-    const [offset] = rangeOf(node);
-    this.edits.push({ offset, length: this.#endOf(node) - offset, text: flowText(value) });
+    this.#put(rangeOf(node)[0], this.#endOf(node), flowText(value));
+  }
+
+  /** The line end behind a block scalar is its own, and stays. */
+  #put(offset: number, end: number, text: string): void {
+    const { length } = this.#text.slice(offset, end).trimEnd();
+    this.edits.push({ offset, length, text });
   }
 
   /** Where the content ends, spaces and comments behind it left out. */

@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { parseDocuments } from "@tulle/config";
 import { injectPod } from "../inject-pod.ts";
 import { defaultValues } from "../values.ts";
-import type { Edit } from "./edit-yaml.ts";
+import { withoutEdits } from "../../testing/without-edits.ts";
 import { type InjectedText, injectText, type TextInjection } from "./inject-text.ts";
 
 const settings: TextInjection = {
@@ -16,20 +16,6 @@ const settings: TextInjection = {
 
 const inject = (text: string, more: Partial<TextInjection> = {}): InjectedText =>
   injectText(text, "app.yaml", { ...settings, ...more });
-
-/** The text as it was, got from the new one alone: what was inserted cut out, what was replaced put back. */
-function withoutEdits(text: string, original: string, edits: readonly Edit[]): string {
-  let result = "";
-  let at = 0;
-  let end = 0;
-  for (const { offset, length, text: put } of edits) {
-    const kept = offset - end;
-    result += text.slice(at, at + kept) + original.slice(offset, offset + length);
-    at += kept + put.length;
-    end = offset + length;
-  }
-  return result + text.slice(at);
-}
 
 const deployment = `# The shop's catalog
 apiVersion: apps/v1
