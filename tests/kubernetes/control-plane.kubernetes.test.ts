@@ -4,13 +4,20 @@ import assert from "node:assert/strict";
 import { connect, createServer, type AddressInfo, type Socket } from "node:net";
 import { after, before, test, type TestContext } from "node:test";
 import { Agent, request } from "undici";
-import { createCsr, generateKey, parseCertificates } from "@tulle/identity";
+import {
+  type AuthorityMaterial,
+  createAuthority,
+  createCsr,
+  generateKey,
+  parseCertificates,
+  privateKeyPem,
+} from "@tulle/identity";
 import { customResourceDefinitions, evaluateInstallation } from "@tulle/kubernetes";
 import { createCertificate } from "@tulle/xds";
 import { outside } from "../tools/cluster/addresses.ts";
-import { applyObjects, deleteNamespace, kubectl } from "../tools/cluster/kubectl.ts";
+import { applyObjects, deleteNamespace, kubectl, kubectlWith } from "../tools/cluster/kubectl.ts";
 import { keyOf, kubeconfigBy, startTulled, type Tulled } from "../tools/cluster/tulled.ts";
-import { startProcess, waitFor } from "../tools/processes.ts";
+import { waitFor } from "../tools/processes.ts";
 
 const root = "tulle-system";
 const namespace = "control-plane-a";
@@ -259,26 +266,31 @@ test("the API server asks for pods and resources, and believes the webhooks thro
   await kubectl(["patch", "mutatingwebhookconfiguration", "tulle-sidecar-injector", "--type=json", "-p", edit]).catch(
     (error: Error) => assert.match(error.message, /caBundle/),
   );
-  await rotate(tulled);
+  const brought = await createAuthority({ trustDomain: "cluster.local", nowMs: Date.now() });
+  t.after(() => kubectl(["delete", "secret", "cacerts", "-n", root]));
+  await applyObjects([secretOf(brought)]);
+  const theirs = brought.roots[0]!.pem.trim();
   await waitFor(
     async () => {
       const { webhooks } = JSON.parse(await bundles()) as { webhooks: { clientConfig: { caBundle: string } }[] };
-      return webhooks.every(
-        ({ clientConfig }) => parseCount(Buffer.from(clientConfig.caBundle, "base64").toString()) > 1,
-      );
+      const pems = webhooks.map(({ clientConfig }) => Buffer.from(clientConfig.caBundle, "base64").toString());
+      return pems.every((pem) => pem.includes(theirs) && parseCount(pem) > 1);
     },
-    { what: "all roots in the webhooks" },
+    { what: "the operator's root in the webhooks" },
   );
+  assert.equal((await apiOf(tulled, "/api/v1/ca"))["isBroughtAlong"], true);
   assert.deepEqual((await waitFor(injection, { what: "injection with the new roots" })).length, 2);
 });
 
-/** With an object on its standard input; what it warns of is part of what it says. */
-async function kubectlWith(args: readonly string[], object: object): Promise<string> {
-  const started = await startProcess("kubectl", args, { input: JSON.stringify(object) });
-  const { code } = await started.exited;
-  await waitFor(() => started.child.stdout?.closed && started.child.stderr?.closed, { what: "its words" });
-  if (code !== 0) throw new Error(started.output());
-  return args.includes("json") ? started.stdout() : started.output();
+function secretOf({ certificate, key, roots, chain }: AuthorityMaterial): object {
+  const pem = (all: AuthorityMaterial["roots"]): string => all.map((each) => each.pem).join("");
+  const stringData = {
+    "ca-cert.pem": certificate.pem,
+    "ca-key.pem": privateKeyPem(key),
+    "root-cert.pem": pem(roots),
+    "cert-chain.pem": pem(chain),
+  };
+  return { apiVersion: "v1", kind: "Secret", metadata: { name: "cacerts", namespace: root }, stringData };
 }
 
 /** On the way to the API server; closed, it lets nothing through, and ends what is on its way. */
@@ -313,3 +325,35 @@ async function openGate(t: TestContext): Promise<{ readonly url: string; open():
     },
   };
 }
+
+test("installed, two pods of it serve, agree, and may do all that they ask for", async (t) => {
+  const { objects, problems } = evaluateInstallation(
+    [{ tulled: { replicaCount: 2, watchIstioResources: false }, global: { tag: "0.1.0" } }],
+    root,
+  );
+  assert.deepEqual(problems, []);
+  const own = objects.filter(({ kind }) => kind !== "CustomResourceDefinition");
+  t.after(() => kubectlWith(["delete", "--ignore-not-found", "--wait=false", "-f", "-"], listOf(own)));
+  await applyObjects(own);
+  await kubectl(["rollout", "status", "deployment/tulled", "-n", root, "--timeout=150s"]);
+  const logs = async (): Promise<string> => kubectl(["logs", "-n", root, "-l", "app=tulled", "--prefix", "--tail=-1"]);
+  await waitFor(async () => /this control plane leads/.test(await logs()), { what: "one to lead", intervalMs: 500 });
+  const said = await logs();
+  assert.equal(said.match(/control plane serves/g)?.length, 2, said);
+  assert.doesNotMatch(said, /\[(?:error|warning)\]/);
+  await applyObjects([
+    {
+      apiVersion: "v1",
+      kind: "Namespace",
+      metadata: { name: "control-plane-e", labels: { "tulle-injection": "enabled" } },
+    },
+    account("control-plane-e"),
+  ]);
+  t.after(() => deleteNamespace("control-plane-e"));
+  await waitFor(() => rootsIn("control-plane-e"), { what: "the roots in a new namespace" });
+  const dry = ["create", "--dry-run=server", "-o", "json", "-f", "-"];
+  const injected = (): Promise<string> => kubectlWith(dry, pod("control-plane-e"));
+  await waitFor(async () => /tulle-proxy/.test(await injected()), { what: "a pod to be injected", intervalMs: 200 });
+});
+
+const listOf = (items: readonly object[]): object => ({ apiVersion: "v1", kind: "List", items });

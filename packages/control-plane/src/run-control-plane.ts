@@ -75,6 +75,7 @@ export interface RunningControlPlane {
   /** Undefined where nobody has a certificate. */
   readonly authority: MeshAuthority | undefined;
   readonly stages: Pick<Stages, "statusOf" | "accepted" | "pusher" | "mesh">;
+  readonly timeline: Pick<Timeline, "since">;
   readonly metrics: MetricRegistry;
   findings(): readonly Finding[];
   /** Ends streams and connections; proxies go on with what they have. */
@@ -170,6 +171,7 @@ export async function runControlPlane(options: ControlPlaneOptions): Promise<Run
       socketPath,
       authority,
       stages,
+      timeline,
       metrics,
       findings: stages.findings,
       close: () => open.disposeAsync(),

@@ -34,3 +34,5 @@ export { type RunningWebhookServer, serveWebhooks } from "./webhook/webhook-serv
 export type { Edit } from "./inject/text/edit-yaml.ts";
 export { applyEdits } from "./inject/text/edit-yaml.ts";
 export * from "./inject/text/inject-text.ts";
+export type { ProxiesInSync } from "./status/object-status.ts";
+export { StatusWriter, type StatusWriterOptions } from "./status/status-writer.ts";

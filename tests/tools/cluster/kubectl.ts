@@ -1,6 +1,7 @@
 // kubectl, for tests beside a cluster: they find it by KUBECONFIG.
 import { spawn } from "node:child_process";
 import { text } from "node:stream/consumers";
+import { startProcess, waitFor } from "../processes.ts";
 import { runCommand, lastLines } from "../run-command.ts";
 
 /** Resolves to its standard output; fails with what it said. */
@@ -19,6 +20,15 @@ export async function applyObjects(items: readonly object[]): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<number | null>();
   child.once("error", reject).once("close", resolve);
   if ((await promise) !== 0) throw new Error(`kubectl ${args.join(" ")}: ${await said}`);
+}
+
+/** With an object on its standard input; what it warns of is part of what it says. */
+export async function kubectlWith(args: readonly string[], object: object): Promise<string> {
+  const started = await startProcess("kubectl", args, { input: JSON.stringify(object) });
+  const { code } = await started.exited;
+  await waitFor(() => started.child.stdout?.closed && started.child.stderr?.closed, { what: "its words" });
+  if (code !== 0) throw new Error(started.output());
+  return args.includes("json") ? started.stdout() : started.output();
 }
 
 /** All that is in it goes with it, later. */

@@ -15,9 +15,11 @@ export interface KubernetesObject {
     readonly namespace?: string;
     readonly uid?: string;
     readonly resourceVersion?: string;
+    readonly generation?: number;
     readonly creationTimestamp?: string;
     readonly annotations?: Readonly<Record<string, string>>;
   };
+  readonly status?: unknown;
 }
 
 export interface ObjectListener {

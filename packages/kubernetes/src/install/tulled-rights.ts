@@ -72,6 +72,14 @@ function clusterRules(): readonly Template[] {
       resources: resources.map((each) => `${each}/status`),
       verbs: ["patch"],
     })),
+    // That one of Istio's group is shadowed by one of Tulle's.
+    ...[...ownKinds("istio.io")].map(([group, resources]) =>
+      when(isSet("tulled.watchIstioResources"), {
+        apiGroups: [group],
+        resources: resources.map((each) => `${each}/status`),
+        verbs: ["patch"],
+      }),
+    ),
     // Roots of the mesh, in every namespace under one name.
     {
       apiGroups: [""],

@@ -20,6 +20,11 @@ export interface CollectionChoice {
 const tulleGroup = /(?:^|\.)tulle\.io\//;
 const istioGroup = /(?:^|\.)istio\.io\//;
 
+/** Of the mesh's kinds, and not Kubernetes' own. */
+export function isOwn({ apiVersion }: Pick<Collection, "apiVersion">): boolean {
+  return tulleGroup.test(apiVersion) || istioGroup.test(apiVersion);
+}
+
 export function collectionsOf({ withIstioGroups }: CollectionChoice): readonly Collection[] {
   return kinds.flatMap((kind): readonly Collection[] => {
     // Only those that gateways name are read, one by one.

@@ -23,7 +23,7 @@ import type { Clock } from "@tulle/timing";
 import type { KubernetesClient } from "../client/kubernetes-client.ts";
 import { KubernetesError } from "../client/kubernetes-error.ts";
 import { type KubernetesObject, ObjectFollower } from "../follow/object-follower.ts";
-import { type Collection, type CollectionChoice, collectionsOf, objectPath } from "./collections.ts";
+import { type Collection, type CollectionChoice, collectionsOf, isOwn, objectPath } from "./collections.ts";
 import { SecretReader } from "./secret-reader.ts";
 import { decidesOnSecrets, wantedSecrets } from "./wanted-secrets.ts";
 
@@ -48,6 +48,20 @@ interface Held {
   readonly version: string | undefined;
   /** The last one that could be read. */
   readonly resource: MeshResource | undefined;
+  /** Of the mesh's own kinds. */
+  readonly told: FollowedObject | undefined;
+}
+
+/** What an object of the mesh's own kinds says of itself; somebody tells what has become of it. */
+export interface FollowedObject {
+  readonly key: ResourceKey;
+  readonly apiVersion: string;
+  readonly generation: number;
+  readonly status: unknown;
+  /** It could be read as it is now. */
+  readonly isRead: boolean;
+  /** Another group holds the name, and counts. */
+  readonly isShadowed: boolean;
 }
 
 interface Echo {
@@ -94,6 +108,15 @@ export class KubernetesStore extends StoreOverMemory {
     });
     this.#unwatch = this.memory.watch((changes) => {
       if (changes.some(({ resource }) => decidesOnSecrets(resource))) this.#secrets.want(wantedSecrets(this.memory));
+    });
+  }
+
+  /** Those of the mesh's own kinds, in all groups that are followed. */
+  objects(): readonly FollowedObject[] {
+    return [...this.#held.values()].flatMap((held) => {
+      const all = [...held.values()].flatMap(({ told, rank }) => (told === undefined ? [] : [{ told, rank }]));
+      const least = Math.min(...all.map(({ rank }) => rank));
+      return all.map(({ told, rank }) => (rank === least ? told : { ...told, isShadowed: true }));
     });
   }
 
@@ -214,8 +237,12 @@ export class KubernetesStore extends StoreOverMemory {
     const held = this.#held.get(text) ?? new Map<string, Held>();
     // Of what cannot be read any more the last good version stays.
     const good = resource ?? held.get(collection.path)?.resource;
-    const { resourceVersion: version } = object.metadata;
-    this.#held.set(text, held.set(collection.path, { key, rank: collection.rank, version, resource: good }));
+    const { resourceVersion: version, generation = 0 } = object.metadata;
+    const isRead = resource !== undefined;
+    const told = isOwn(collection)
+      ? { key, apiVersion, generation, status: object.status, isRead, isShadowed: false }
+      : undefined;
+    this.#held.set(text, held.set(collection.path, { key, rank: collection.rank, version, resource: good, told }));
     this.#note(`${collection.path} ${text}`, findings);
     this.#settle(key);
   }

@@ -23,6 +23,7 @@ import {
   SecretAuthority,
   SecretTexts,
   serveWebhooks,
+  StatusWriter,
   tokenReviewer,
   validateResources,
   webhookPaths,
@@ -31,6 +32,7 @@ import {
 import type { Logging } from "@tulle/telemetry";
 import { systemClock } from "@tulle/timing";
 import type { Address } from "../../command/command-options.ts";
+import { knownOfObjects } from "./known-of-objects.ts";
 
 export interface ClusterOptions extends Omit<ControlPlaneOptions, "store" | "state" | "httpAddress" | "logging"> {
   /** Those that are given count before the pod's own account. */
@@ -124,6 +126,15 @@ export async function runClusterControlPlane(
   });
   opening.defer(() => webhooks.close());
   authority.follow(() => webhooks.renew());
+  const statuses = new StatusWriter({
+    client,
+    store,
+    known: knownOfObjects(running),
+    leadership: election,
+    clock,
+    log,
+  });
+  opening.defer(() => statuses.close());
   // Last of all: whoever leads can do all that is to be done.
   election.start();
   const open = opening.move();
