@@ -28,7 +28,11 @@ export interface ClusterPod {
   readonly spec: {
     readonly nodeName: string;
     readonly containers: readonly { readonly name: string }[];
-    readonly initContainers?: readonly { readonly name: string; readonly restartPolicy?: string }[];
+    readonly initContainers?: readonly {
+      readonly name: string;
+      readonly image: string;
+      readonly restartPolicy?: string;
+    }[];
   };
   readonly status: { readonly podIP: string; readonly hostIP: string };
 }
@@ -38,6 +42,12 @@ export async function installByHelm(settings: readonly string[] = []): Promise<v
   const chart = path.join(root, "charts/tulle");
   const args = ["install", "tulle", chart, "-n", "tulle-system", "--create-namespace", "--wait", "--timeout", "3m"];
   await helm([...args, ...settings.flatMap((setting) => ["--set", setting])]);
+}
+
+/** Nothing of it is left when this resolves, but the definitions of its kinds. */
+export async function uninstallByHelm(): Promise<void> {
+  await helm(["uninstall", "tulle", "-n", "tulle-system", "--wait", "--timeout", "2m"]);
+  await kubectl(["delete", "namespace", "tulle-system", "--ignore-not-found"]);
 }
 
 export async function helm(args: readonly string[]): Promise<string> {

@@ -1,6 +1,6 @@
 // `npm run images`: one archive of all of Tulle's container images, and of the shop's. No registry and no container
-// engine is needed: `ctr images import`, `docker load` and `podman load` take it. `-- --context FOLDER` writes the layers
-// with a Dockerfile for each image in its place.
+// engine is needed: `ctr images import`, `docker load` and `podman load` take it. `-- --context FOLDER` writes the
+// layers in its place, with a Dockerfile for each image.
 import { chmodSync, cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
