@@ -2,7 +2,7 @@
 import { type MeshConfig, mergesMetrics, metricsAnnotations } from "@tulle/config";
 import { injectedContainers, proxyUser } from "../names.ts";
 import { captureContainer } from "./capture-container.ts";
-import { type InjectionStatus, statusAnnotation } from "./injection-status.ts";
+import { type InjectionStatus, proxyNames, statusAnnotation } from "./injection-status.ts";
 import { mergePods } from "./merge-pods.ts";
 import { isPlainObject, type PlainObject } from "./plain-object.ts";
 import {
@@ -36,9 +36,6 @@ export interface BuiltPod {
   readonly problems: readonly string[];
   readonly warnings: readonly string[];
 }
-
-/** Names under which a pod may have a container of its own that is to be the proxy, with what it says over ours. */
-const proxyNames: readonly string[] = [injectedContainers.proxy, "istio-proxy"];
 
 export function injectSidecar(parts: PodParts): BuiltPod {
   const { values, settings } = parts;
@@ -104,7 +101,10 @@ export function injectGateway(parts: PodParts): BuiltPod {
   );
 }
 
-/** The pod's own container that is to be the proxy, and the pod without it. */
+/**
+ * The pod's own container that is to be the proxy, by its name, with what it says over what is injected; and the pod
+ * without it.
+ */
 function takeProxy(pod: Pod): { readonly own: Container | undefined; readonly rest: Pod } {
   const isProxy = ({ name }: Container): boolean => proxyNames.includes(name);
   const { containers, initContainers } = pod.spec;
@@ -198,7 +198,14 @@ function finish(
 ): BuiltPod {
   const { values, settings } = parts;
   const volumes = [...proxyVolumes(), ...settings.userVolumes];
-  const problems = [...nameProblems(rest, added.initContainers, proxyName), ...volumeProblems(pod, volumes)];
+  const isAlone = added.takesMutualTls && rest.spec.containers.length === 0;
+  const problems = [
+    ...(isAlone
+      ? ["the pod has no container beside its proxy: a gateway takes inject.istio.io/templates: gateway"]
+      : []),
+    ...nameProblems(rest, added.initContainers, proxyName),
+    ...volumeProblems(pod, volumes),
+  ];
   const pullSecrets = missingSecrets(pod, values.imagePullSecrets);
   const spec = {
     ...pod.spec,

@@ -1,15 +1,13 @@
 // A webhook is called again when another one has changed the pod after it (reinvocationPolicy: IfNeeded). What is new
 // then are containers; their probes have to lead to the agent like those of the others.
-import { injectedContainers } from "../names.ts";
+import { proxyNames } from "./injection-status.ts";
 import { isPlainObject } from "./plain-object.ts";
 import { allContainers, type Container, type Pod } from "./pod.ts";
 import { appProbesVariable, rewriteProbes } from "./probes.ts";
 
 /** Undefined where there is nothing to do: the pod has no proxy of ours, or all its probes are rewritten. */
 export function completeProbes(pod: Pod, injected: readonly string[]): Pod | undefined {
-  const proxy = allContainers(pod).find(
-    ({ name }) => injected.includes(name) && (name === injectedContainers.proxy || name === "istio-proxy"),
-  );
+  const proxy = allContainers(pod).find(({ name }) => injected.includes(name) && proxyNames.includes(name));
   const isRewritten = proxy !== undefined && variable(proxy) !== undefined;
   if (!isRewritten) return undefined;
   const { pod: changed, probes } = rewriteProbes(pod, proxy.name);

@@ -1,6 +1,8 @@
 // What is not injected, and why: pods that stay as they are, and pods that are refused with what is wrong with them.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { evaluateInstallation } from "../install/components.ts";
+import { injectorWebhook, rootNamespace } from "../names.ts";
 import { injectPod, type InjectionRequest, type InjectionResult } from "./inject-pod.ts";
 import { type InjectionValues, defaultValues, readValues } from "./values.ts";
 
@@ -200,6 +202,11 @@ const refused: readonly {
     problem: /"tulle-capture"/,
   },
   {
+    name: "nothing but a container for the proxy",
+    pod: { spec: { containers: [{ name: "istio-proxy", image: "auto" }] } },
+    problem: /^the pod has no container beside its proxy/,
+  },
+  {
     name: "a template that there is not",
     pod: annotated({ "inject.istio.io/templates": "sidecar,constructor" }),
     problem: 'there is no template "constructor": there are sidecar, gateway',
@@ -276,6 +283,23 @@ test("names that JavaScript's objects have are names like any other", () => {
   assert.match(JSON.stringify(result), /"__proto__":"a"/);
 });
 
+const untrue: readonly { readonly status: string; readonly warning: string }[] = [
+  { status: "yes", warning: "is no status" },
+  { status: "[]", warning: "is no status" },
+  { status: '{"containers":["main"]}', warning: "names no proxy" },
+  {
+    status: '{"containers":null,"initContainers":["tulle-proxy"]}',
+    warning: 'names the container "tulle-proxy", which is not there',
+  },
+];
+for (const { status, warning } of untrue) {
+  test(`a status that somebody has made up keeps no proxy away: ${status}`, () => {
+    const result = inject(annotated({ [`${sidecar}/status`]: status }));
+    assert.equal(result.outcome, "injected");
+    assert.deepEqual(result.warnings, [`the annotation ${sidecar}/status ${warning}: the pod is injected`]);
+  });
+}
+
 test("what has no effect is told", () => {
   const result = inject(
     annotated({ [`${sidecar}/bootstrapOverride`]: "mine", "proxy.istio.io/config": "binaryPath: /x" }),
@@ -349,6 +373,18 @@ test("values have Istio's names", () => {
     rewritesProbes: false,
     templates: { mine: "spec: {}" },
   });
+});
+
+test("what is installed without a word is what is injected without values", () => {
+  const { objects } = evaluateInstallation([], rootNamespace);
+  const map = objects.find(
+    ({ kind, metadata }) => kind === "ConfigMap" && metadata.name === injectorWebhook("default"),
+  );
+  const { data } = map as unknown as { readonly data: { readonly values: string } };
+  const read = readValues(JSON.parse(data.values), values);
+  assert.deepEqual(read.problems, []);
+  const { tag } = read.values;
+  assert.deepEqual(read.values, { ...values, tag, imagePullPolicy: "IfNotPresent" });
 });
 
 test("values that make no sense are told by their places", () => {

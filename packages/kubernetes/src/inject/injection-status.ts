@@ -1,6 +1,10 @@
 // The annotation that says what was injected, in Istio's form, so that nothing is injected twice.
+import { injectedContainers } from "../names.ts";
 import { isPlainObject } from "./plain-object.ts";
 import { allContainers, annotationsOf, type Pod } from "./pod.ts";
+
+/** Ours, and Istio's: a pod has one proxy, whoever has injected it. */
+export const proxyNames: readonly string[] = [injectedContainers.proxy, "istio-proxy"];
 
 export const statusAnnotation = "sidecar.istio.io/status";
 
@@ -26,8 +30,9 @@ export function injectionStatus(pod: Pod): FoundStatus {
   const status = parse(text);
   if (status === undefined) return { kind: "untrue", problem: `the annotation ${statusAnnotation} is no status` };
   const names = [...listOf(status["initContainers"]), ...listOf(status["containers"])];
-  if (names.length === 0) return { kind: "untrue", problem: `the annotation ${statusAnnotation} names no container` };
   const there = new Set(allContainers(pod).map(({ name }) => name));
+  if (!names.some((name) => proxyNames.includes(name)))
+    return { kind: "untrue", problem: `the annotation ${statusAnnotation} names no proxy` };
   const missing = names.find((name) => !there.has(name));
   if (missing === undefined) return { kind: "injected", containers: names };
   return {

@@ -21,6 +21,16 @@ export interface CaptureDefaults {
   readonly excludeOutboundPorts?: string;
 }
 
+/** What says nothing, as Istio's charts and Tulle's own have it. */
+const captureDefaults: Required<CaptureDefaults> = {
+  includeInboundPorts: "*",
+  excludeInboundPorts: "",
+  includeOutboundIpRanges: "*",
+  excludeOutboundIpRanges: "",
+  includeOutboundPorts: "",
+  excludeOutboundPorts: "",
+};
+
 export interface InjectionValues {
   /** In front of the images' own names; none for `tulle/proxy` as it is. */
   readonly hub: string;
@@ -105,8 +115,7 @@ export function readValues(content: unknown, defaults: InjectionValues): ReadVal
       excludeOutboundIpRanges: file.text("global.proxy.excludeIPRanges"),
       includeOutboundPorts: file.text("global.proxy.includeOutboundPorts"),
       excludeOutboundPorts: file.text("global.proxy.excludeOutboundPorts"),
-      // Istio's own default of some of them is an empty text, which says nothing.
-    }).filter(([name, value]) => value !== undefined && (value !== "" || name.startsWith("include"))),
+    }).filter(([name, value]) => value !== undefined && value !== captureDefaults[name as keyof CaptureDefaults]),
   );
   const address = file.text("global.proxy.discoveryAddress");
   const values: InjectionValues = {
