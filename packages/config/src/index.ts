@@ -151,6 +151,7 @@ export {
 } from "./rules/resolve-host.ts";
 export type { PortProtocol } from "./rules/port-protocol.ts";
 export { entryProtocol, isHttp, passesConnections, portProtocol } from "./rules/port-protocol.ts";
+export { proxyContainers } from "./rules/injected-containers.ts";
 export { nearestName } from "./findings/nearest-name.ts";
 export type { AnalyzeOptions } from "./analyzers/analyzer.ts";
 export { analyze, analyzers } from "./analyzers/analyze.ts";

@@ -1,8 +1,8 @@
 // The contract between the frame and a command: one file or folder a command in `commands/`, one row in `commands.ts`.
 //
 // A command's file exports `register(command, context)`. The frame has made `command` (name and summary come from the
-// row in `commands.ts`) and loads the file only when that command, or its help, is asked for; so a file may import what
-// it needs at the top. `register` adds arguments, options, sub-commands, examples and the action:
+// row in `commands.ts`) and loads the file only when that command, or its help, is asked for; so a file may import
+// what it needs at the top. `register` adds arguments, options, sub-commands, examples and the action:
 // - addInstanceOption(command): `--dir`, where the command talks to a running instance
 // - addOutputOption(command): `-o json|yaml`, where there is data
 // - addExamples(command, [["tulle pods -o json", "everything, for a program"]])
@@ -17,15 +17,15 @@ import type { Instance } from "@tulle/local/instance";
 
 export type OutputFormat = "json" | "yaml";
 
-/** What `addInstanceOption` adds to a command's parsed options. */
-export interface InstanceOption {
-  readonly dir?: string;
-}
-
 /** What `addClusterOptions` adds to a command's parsed options. */
 export interface ClusterOptions {
   readonly context?: string;
   readonly kubeconfig?: string;
+}
+
+/** What `addInstanceOption` adds to a command's parsed options. */
+export interface InstanceOption extends ClusterOptions {
+  readonly dir?: string;
 }
 
 /** Value of `-n`. */
@@ -53,9 +53,9 @@ export interface CommandContext {
   /** Takes the last lines of standard output back, which is a terminal. */
   eraseLines(count: number): void;
   /**
-   * The running instance that the command is about: `--dir`, `TULLE_API`, `TULLE_DIR`, a `.tulle` found upwards,
-   * the only live one below, else the only live one.
-   * @throws {CommandFailure} exit status 3 when there is none or more than one
+   * The running instance that the command is about: `--context` or `--kubeconfig`, `--dir`, `TULLE_API`, `TULLE_DIR`,
+   * a `.tulle` found upwards, the only live one below, else the only live one; where none is, the kubeconfig's
+   * cluster. @throws {CommandFailure} exit status 3 when there is none or more than one
    */
   instance(options: InstanceOption): Promise<Instance>;
   /** Prints `data` in the wanted format, else the text for people. */

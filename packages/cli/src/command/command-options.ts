@@ -2,12 +2,19 @@
 import { InvalidArgumentError, Option, type Command } from "commander";
 import type { OutputFormat } from "./command-module.ts";
 
-/** `--dir`: which running instance is meant. */
+/** `--dir`, or `--context` and `--kubeconfig`: which running instance is meant. */
 export function addInstanceOption(command: Command): Command {
-  return command.option(
+  command.option(
     "--dir <folder>",
     "folder of the instance (default: TULLE_DIR, a .tulle found upwards, else the only one that runs below, or at all)",
   );
+  return addClusterOptions(command);
+}
+
+export function addClusterOptions(command: Command): Command {
+  return command
+    .option("--context <name>", "a cluster by its context in the kubeconfig (default: the current one)")
+    .option("--kubeconfig <file>", "a cluster by this kubeconfig (default: KUBECONFIG, else ~/.kube/config)");
 }
 
 /** `-o`: data for a program instead of text for people. */

@@ -9,7 +9,8 @@ import { CommandFailure } from "../command/command-failure.ts";
 import type { CommandContext, InstanceOption } from "../command/command-module.ts";
 import { requireHere } from "../instance/control-plane-elsewhere.ts";
 import { addExamples, addInstanceOption, wholeNumber } from "../command/command-options.ts";
-import { connect } from "../instance/instance-client.ts";
+import { connect, withApiFailures } from "../instance/instance-client.ts";
+import { type ClusterInstance, isOnCluster } from "../instance/on-cluster.ts";
 
 interface LogsOptions extends InstanceOption {
   readonly container?: string;
@@ -35,9 +36,49 @@ export function register(command: Command, context: CommandContext): void {
     ["tulle logs tulle-ingressgateway -c proxy -f", "the gateway's access log as it grows"],
   ]);
   command.action(async (pod: string, options: LogsOptions) => {
+    const cluster = await clusterOf(options, context);
+    if (cluster !== undefined) return showOnCluster(cluster, pod, options, context);
     const file = await logFile(pod, options, context);
     await show(file, options, context);
   });
+}
+
+/** Undefined where the instance is one of this machine, or there is none. */
+async function clusterOf(options: LogsOptions, context: CommandContext): Promise<ClusterInstance | undefined> {
+  const instance = await context.instance(options).catch((error: unknown) => {
+    if (options.context !== undefined || options.kubeconfig !== undefined) throw error;
+    return undefined;
+  });
+  return instance !== undefined && isOnCluster(instance) ? instance : undefined;
+}
+
+async function showOnCluster(
+  instance: ClusterInstance,
+  text: string,
+  { namespace, container, follow, tail }: LogsOptions,
+  context: CommandContext,
+): Promise<void> {
+  const { items } = await withApiFailures(instance, () => connect(instance).list("Pod"));
+  const named = items.map((pod) => ({ pod, name: pod.metadata.name, namespace: pod.metadata.namespace }));
+  const isControlPlane = text === "control-plane";
+  const { pod } = choosePod(
+    isControlPlane ? named.filter((each) => each.pod.metadata.labels?.["app"] === "tulled").slice(0, 1) : named,
+    isControlPlane ? { text: "tulled" } : { text, namespace },
+    context,
+  );
+  const proxy = "tulle-proxy";
+  const wanted = container === "proxy" ? proxy : container === "app" ? undefined : container;
+  // A gateway has nothing but its proxy.
+  const [first] = pod.spec.containers.map(({ name }) => name).filter((name) => name !== proxy);
+  const lines = await instance.log({
+    namespace: pod.metadata.namespace,
+    pod: pod.metadata.name,
+    container: wanted ?? first ?? proxy,
+    ...(follow === undefined ? {} : { follow }),
+    ...(tail === undefined ? {} : { tailLines: tail }),
+  });
+  const decoder = new TextDecoder();
+  for await (const chunk of lines as AsyncIterable<Buffer>) context.stdout(decoder.decode(chunk, { stream: true }));
 }
 
 /** The chosen instance; none where nothing runs any more in a named folder, whose logs are then needed most. */

@@ -3,7 +3,7 @@ import type { Command } from "commander";
 import { precheck } from "@tulle/kubernetes";
 import { CommandFailure } from "../command/command-failure.ts";
 import type { ClusterOptions, CommandContext, OutputOption } from "../command/command-module.ts";
-import { addExamples, addOutputOption } from "../command/command-options.ts";
+import { addClusterOptions, addExamples, addOutputOption } from "../command/command-options.ts";
 import { resultsText } from "../installing/check-results.ts";
 import {
   addValuesOptions,
@@ -12,7 +12,7 @@ import {
   type ValuesOptions,
 } from "../installing/installation-options.ts";
 import { countsIstioLabels } from "../installing/run-installation.ts";
-import { addClusterOptions, withCluster } from "../instance/cluster.ts";
+import { withCluster } from "../instance/cluster.ts";
 
 type Options = ValuesOptions & ClusterOptions & OutputOption;
 

@@ -3,9 +3,9 @@ import type { Command } from "commander";
 import { InstallFailure, installedOf, objectText, rootNamespace, uninstallObjects } from "@tulle/kubernetes";
 import { CommandFailure, exitCodes } from "../command/command-failure.ts";
 import type { ClusterOptions, CommandContext } from "../command/command-module.ts";
-import { addExamples } from "../command/command-options.ts";
+import { addClusterOptions, addExamples } from "../command/command-options.ts";
 import { confirm } from "../installing/confirm.ts";
-import { addClusterOptions, withCluster } from "../instance/cluster.ts";
+import { withCluster } from "../instance/cluster.ts";
 
 interface Options extends ClusterOptions {
   readonly namespace: string;

@@ -11,7 +11,8 @@ import {
 } from "@tulle/kubernetes";
 import { CommandFailure } from "../command/command-failure.ts";
 import type { ClusterOptions, CommandContext } from "../command/command-module.ts";
-import { addClusterOptions, withCluster } from "../instance/cluster.ts";
+import { addClusterOptions } from "../command/command-options.ts";
+import { withCluster } from "../instance/cluster.ts";
 import { resultsText } from "./check-results.ts";
 import { confirm } from "./confirm.ts";
 import {

@@ -9,6 +9,9 @@ import { controlPlaneElsewhere } from "./control-plane-elsewhere.ts";
 export interface InstanceChoice {
   /** Value of `--dir`. */
   readonly dir?: string;
+  /** Values of `--context` and `--kubeconfig`. */
+  readonly context?: string;
+  readonly kubeconfig?: string;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly cwd: string;
   /** Told of a folder that is passed over because it is not this user's alone. */
@@ -29,6 +32,12 @@ export async function chooseInstance(choice: InstanceChoice): Promise<Instance> 
 }
 
 async function choose(choice: InstanceChoice): Promise<Instance> {
+  if (choice.context !== undefined || choice.kubeconfig !== undefined) {
+    if (choice.dir === undefined) return (await clusterOf(choice))!;
+    throw new CommandFailure("--dir names an instance of this machine, and --context a cluster", {
+      exitCode: exitCodes.usage,
+    });
+  }
   const elsewhere = choice.dir === undefined ? controlPlaneElsewhere(choice.env) : undefined;
   if (elsewhere !== undefined) return elsewhere;
   const named = choice.dir ?? (choice.env["TULLE_DIR"] || undefined);
@@ -42,7 +51,11 @@ async function choose(choice: InstanceChoice): Promise<Instance> {
   const around = await findLiveUpwards(choice.cwd, refused);
   if (around !== undefined) return around;
   const live = await liveInstances(choice.env, refused);
-  if (live.length === 0) throw noInstance("no instance is running", "Start one: tulle up <folder>");
+  if (live.length === 0) {
+    const cluster = await clusterOf(choice);
+    if (cluster !== undefined) return cluster;
+    throw noInstance("no instance is running", "Start one: tulle up <folder>");
+  }
   const below = live.filter(({ dir }) => isBelow(dir, choice.cwd));
   const meant = below.length > 0 ? below : live;
   if (meant.length === 1) return meant[0]!;
@@ -51,6 +64,12 @@ async function choose(choice: InstanceChoice): Promise<Instance> {
     `${meant.length} instances are running${below.length > 0 ? " below this folder" : ""}, and it is not clear which one is meant`,
     `Choose one:\n${list}`,
   );
+}
+
+/** Loaded where it is meant: most commands are about an instance of this machine. */
+async function clusterOf(choice: InstanceChoice): Promise<Instance | undefined> {
+  const { clusterInstance } = await import("./cluster-instance.ts");
+  return clusterInstance(choice, choice);
 }
 
 /**

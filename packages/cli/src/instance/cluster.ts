@@ -1,6 +1,5 @@
 // A cluster that a command is about: found as kubectl finds it, and asked with the user's own rights.
 import path from "node:path";
-import type { Command } from "commander";
 import {
   inClusterAccess,
   KubeconfigError,
@@ -13,11 +12,8 @@ import { CommandFailure, exitCodes } from "../command/command-failure.ts";
 import type { ClusterOptions, CommandContext } from "../command/command-module.ts";
 import { tulleVersion } from "../command/installation.ts";
 
-export function addClusterOptions(command: Command): Command {
-  return command
-    .option("--context <name>", "context of the kubeconfig (default: its current one)")
-    .option("--kubeconfig <file>", "kubeconfig (default: KUBECONFIG, else ~/.kube/config)");
-}
+/** A command ends when its connections do. */
+const idleMs = 20;
 
 /** Undefined where there is no kubeconfig, none was named, and this is no pod of a cluster. @throws {CommandFailure}
  * */
@@ -33,7 +29,7 @@ export async function findCluster(
       clock: systemClock,
     });
     const found = access ?? (await inClusterAccess(env, systemClock));
-    return found === undefined ? undefined : new KubernetesClient(found, `tulle/${tulleVersion()}`);
+    return found === undefined ? undefined : new KubernetesClient(found, `tulle/${tulleVersion()}`, idleMs);
   } catch (error) {
     if (!(error instanceof KubeconfigError)) throw error;
     throw new CommandFailure(error.message, { exitCode: exitCodes.noInstance, cause: error });

@@ -2,12 +2,14 @@
 import { ApiClient, ApiError } from "@tulle/config";
 import { apiSocketPath, NotOwn, type Instance } from "@tulle/local/instance";
 import { CommandFailure, exitCodes } from "../command/command-failure.ts";
+import { isOnCluster } from "./on-cluster.ts";
 
 /**
  * By the Unix socket of the instance's folder, or to another machine by TLS. Never to a port of this machine, which
  * anybody may have taken. @throws {CommandFailure}
  */
 export function connect(instance: Instance): ApiClient {
+  if (isOnCluster(instance)) return instance.api;
   try {
     const endpoint = instance.elsewhere ?? { socketPath: apiSocketPath(instance.stateDir, process.env) };
     return new ApiClient({ endpoint });
@@ -27,7 +29,9 @@ export async function withApiFailures<T>(instance: Instance, work: () => Promise
       const hint =
         instance.elsewhere === undefined
           ? `The control plane of ${instance.dir} may be starting again; look at ${instance.stateDir}.`
-          : "Look at TULLE_API, and at TULLE_CA_FILE: the control plane has to show a certificate of that authority.";
+          : isOnCluster(instance)
+            ? `Asked as ${instance.dir}.`
+            : "Look at TULLE_API, and at TULLE_CA_FILE: the control plane has to show a certificate of that authority.";
       throw new CommandFailure(error.message, { hint, exitCode: exitCodes.noInstance, cause: error });
     }
     const hint = error.status === 401 ? "TULLE_TOKEN_FILE has to hold the token of its state directory." : undefined;

@@ -1,5 +1,5 @@
 // The admin interface of one pod's proxy, as the sub-commands of `proxy-config` reach it.
-import type { Socket } from "node:net";
+import type { Duplex } from "node:stream";
 import type { Command } from "commander";
 import { ApiClient, ApiError, type Pod } from "@tulle/config";
 import { choosePod, podArgumentText } from "../arguments/choose-pod.ts";
@@ -8,6 +8,7 @@ import type { CommandContext, InstanceOption } from "../command/command-module.t
 import { addInstanceOption } from "../command/command-options.ts";
 import type { Instance } from "@tulle/local/instance";
 import { enterPod } from "../instance/enter-pod.ts";
+import { isOnCluster } from "../instance/on-cluster.ts";
 import { connect, withApiFailures } from "../instance/instance-client.ts";
 import { connectWithin } from "./connect-within.ts";
 
@@ -48,7 +49,7 @@ export async function proxyAdminOf(
   const id = `${pod.metadata.name}.${pod.metadata.namespace}`;
   const address = pod.status?.podIP;
   if (address === undefined) throw new CommandFailure(`pod ${id} has no address yet`);
-  const connectTo = instance.mode === "namespaces" ? await connectionsOf(pod, instance, context) : undefined;
+  const connectTo = await wayTo(pod, instance, context);
   const host = connectTo === undefined ? (address.includes(":") ? `[${address}]` : address) : "localhost";
   return {
     id,
@@ -65,12 +66,15 @@ export async function proxyAdminOf(
   };
 }
 
-/** Within the pod's own network, where its proxy's pages are at localhost alone. */
-async function connectionsOf(
+/** Into the pod's own network, where its proxy's pages are at localhost alone; undefined where they are at its
+ * address. */
+async function wayTo(
   { metadata: { name, namespace } }: Pod,
   instance: Instance,
   context: Pick<CommandContext, "env">,
-): Promise<() => Socket> {
+): Promise<(() => Duplex) | undefined> {
+  if (isOnCluster(instance)) return () => instance.connectTo({ pod: name, namespace, port: adminPort });
+  if (instance.mode !== "namespaces") return undefined;
   const { enterNetwork } = await enterPod(instance, { pod: name, namespace, container: "proxy" }, context);
   return () => connectWithin(enterNetwork, adminPort);
 }
@@ -91,7 +95,7 @@ export function podOf(
 
 /** One request and its whole answer. @throws {ApiError} with what the server said */
 async function getText(
-  endpoint: { readonly url: string; readonly connect?: () => Socket },
+  endpoint: { readonly url: string; readonly connect?: () => Duplex },
   path: string,
   method: "GET" | "POST" = "GET",
 ): Promise<string> {

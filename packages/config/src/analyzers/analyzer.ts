@@ -2,6 +2,7 @@
  * The contract between `analyze` and one analyzer, and the indexes over all resources that analyzers share.
  */
 import { decideInjection, type Injection } from "../rules/decide-injection.ts";
+import { proxyContainers } from "../rules/injected-containers.ts";
 import type { FindingCode, Severity } from "../findings/finding.ts";
 import type { Kind } from "../kinds/kinds.ts";
 import { isBehind, selects } from "../rules/label-selector.ts";
@@ -146,7 +147,7 @@ export function injectionOf(mesh: AnalyzedMesh, { namespace, labels, annotations
     hostNetwork: spec.hostNetwork ?? false,
   });
   if (injection !== "none") return injection;
-  if (!spec.containers.some(({ name }) => name === "istio-proxy")) return "none";
+  if (!spec.containers.some(({ name }) => proxyContainers.has(name))) return "none";
   // Istio's injector has been here, or somebody wrote a gateway by hand; only sidecars have a program beside them.
   return spec.containers.length > 1 ? "sidecar" : "gateway";
 }

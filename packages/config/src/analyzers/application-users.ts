@@ -4,11 +4,10 @@
  */
 import type { Container } from "../kinds/pod-spec.ts";
 import type { Path } from "../findings/places.ts";
+import { injectedContainers } from "../rules/injected-containers.ts";
 import { injectionOf, type Analyzer } from "./analyzer.ts";
 
-/** Istio's, which no image may use for anything else. */
 const proxyUser = 1337;
-const proxyContainers = new Set(["istio-proxy", "istio-init"]);
 
 export const applicationUsers: Analyzer = {
   name: "application-users",
@@ -33,7 +32,7 @@ export const applicationUsers: Analyzer = {
       found.push(...identities(ofPod, pod));
       for (const kind of ["initContainers", "containers"] as const) {
         for (const [index, container] of (spec[kind] ?? []).entries()) {
-          if (proxyContainers.has(container.name)) continue;
+          if (injectedContainers.has(container.name)) continue;
           found.push(...identities(container.securityContext ?? {}, [...at, kind, index, "securityContext"]));
         }
       }

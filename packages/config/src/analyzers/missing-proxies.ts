@@ -3,10 +3,9 @@
  * was labelled.
  */
 import { decideInjection } from "../rules/decide-injection.ts";
+import { proxyContainers } from "../rules/injected-containers.ts";
 import type { Pod } from "../kinds/resource.ts";
 import type { Analyzer } from "./analyzer.ts";
-
-const proxyContainer = "istio-proxy";
 
 export const missingProxies: Analyzer = {
   name: "missing-proxies",
@@ -42,5 +41,5 @@ export const missingProxies: Analyzer = {
  */
 function hasProxy({ spec, status }: Pod): boolean {
   const containers = [...spec.containers, ...(spec.initContainers ?? []), ...(status?.containerStatuses ?? [])];
-  return status?.containerStatuses === undefined || containers.some(({ name }) => name === proxyContainer);
+  return status?.containerStatuses === undefined || containers.some(({ name }) => proxyContainers.has(name));
 }

@@ -4,7 +4,7 @@
  * have taken a port.
  */
 import type { IncomingMessage, RequestOptions } from "node:http";
-import type { Socket } from "node:net";
+import type { Duplex } from "node:stream";
 import { endpoints } from "./api.ts";
 import type { ApplyRequest, ApplyResponse, ErrorResponse, ListResponse } from "./answers.ts";
 import { type AnswerOf, type BodyOf, type JsonEndpoint, type ParametersOf, pathOf } from "./endpoint.ts";
@@ -33,13 +33,16 @@ export interface ApiClientOptions {
 export type ApiEndpoint =
   /** The state directory's: whoever serves there is its owner. */
   | { readonly socketPath: string }
-  /** `https://host:15014`: the server has to show a certificate of the mesh's authority before it is sent the token. */
-  | { readonly url: string; readonly token: string; readonly rootsPem: string }
+  /**
+   * `https://host:15014`: the server has to show a certificate of the mesh's authority before it is sent the token.
+   * `connect` is the way there, where it is no way of this machine's network.
+   */
+  | { readonly url: string; readonly token: string; readonly rootsPem: string; readonly connect?: () => Duplex }
   /**
    * `http://host:port`, for pages that are everybody's to read; it is sent nothing that is secret. `connect` is for
    * those of another network.
    */
-  | { readonly url: string; readonly connect?: () => Socket };
+  | { readonly url: string; readonly connect?: () => Duplex };
 
 /** The name in the control plane's own certificate, whatever address it is reached at. */
 export const controlPlaneName = "tulled.tulle-system.svc";
@@ -212,6 +215,11 @@ function transportTo(endpoint: ApiEndpoint): { readonly request: typeof httpRequ
   const secure = { ca: endpoint.rootsPem, servername: controlPlaneName, minVersion: "TLSv1.3" } as const;
   // Loaded where it is used: most of what is asked goes by a socket.
   const { request } = process.getBuiltinModule("node:https");
+  const { connect } = endpoint;
+  if (connect !== undefined) {
+    const { connect: connectTls } = process.getBuiltinModule("node:tls");
+    return { request, host, createConnection: () => connectTls({ ...secure, socket: connect() }) };
+  }
   return { request, agent: false, protocol, host, port: port === "" ? "443" : port, ...secure };
 }
 

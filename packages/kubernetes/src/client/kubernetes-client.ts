@@ -1,7 +1,7 @@
 // Requests to an API server: credentials, one answer or a stream of lines, refusals as errors. Whoever calls gives
 // paths; which kinds there are is not its business.
 import type { Readable } from "node:stream";
-import { Agent, type Dispatcher, ProxyAgent } from "undici";
+import { Agent, type Dispatcher, ProxyAgent, WebSocket } from "undici";
 import type { ClusterAccess, Credentials } from "./cluster-access.ts";
 import { errorOfAnswer, KubernetesError } from "./kubernetes-error.ts";
 
@@ -32,10 +32,16 @@ export class KubernetesClient {
   readonly #userAgent: string;
   #dispatcher: { readonly certificatePem: string | undefined; readonly agent: Dispatcher } | undefined;
 
-  /** `userAgent` is what the API server's audit log calls the program. */
-  constructor(access: ClusterAccess, userAgent: string) {
+  readonly #idleMs: number | undefined;
+
+  /**
+   * `userAgent` is what the API server's audit log calls the program. `idleMs`: how long a connection is kept that
+   * nobody uses, for programs that end when all is said.
+   */
+  constructor(access: ClusterAccess, userAgent: string, idleMs?: number) {
     this.access = access;
     this.#userAgent = userAgent;
+    this.#idleMs = idleMs;
   }
 
   /** The answer's JSON. @throws {KubernetesError} */
@@ -58,6 +64,22 @@ export class KubernetesClient {
   /** The answer as it comes, for as long as it does. @throws {KubernetesError} for a refusal */
   async stream(request: KubernetesRequest): Promise<Readable> {
     return (await this.#send(request, { bodyTimeout: 0 })).body;
+  }
+
+  /** A WebSocket, which opens or fails by its events. */
+  async webSocket(path: string, protocols: readonly string[]): Promise<WebSocket> {
+    const credentials = await this.access.credentials.current();
+    const { origin, pathname } = new URL(this.access.server);
+    const url = `${origin.replace(/^http/, "ws")}${pathname === "/" ? "" : pathname}${path}`;
+    return new WebSocket(url, {
+      protocols: [...protocols],
+      dispatcher: this.#agentFor(credentials),
+      headers: {
+        "user-agent": this.#userAgent,
+        ...authorization(credentials),
+        ...(this.#impersonation() as Readonly<Record<string, string>>),
+      },
+    });
   }
 
   /** Ends what is under way. */
@@ -148,7 +170,9 @@ export class KubernetesClient {
       ...(certificatePem === undefined ? {} : { cert: certificatePem, key: keyPem! }),
       rejectUnauthorized: !anyCertificate,
     };
-    const common = { connections: mostConnections, pipelining: 1, connectTimeout: connectTimeoutMs };
+    const idleMs = this.#idleMs;
+    const idle = idleMs === undefined ? {} : { keepAliveTimeout: idleMs, keepAliveMaxTimeout: idleMs };
+    const common = { connections: mostConnections, pipelining: 1, connectTimeout: connectTimeoutMs, ...idle };
     const agent =
       proxyUrl === undefined
         ? new Agent({ ...common, connect: { ...tls, timeout: connectTimeoutMs } })

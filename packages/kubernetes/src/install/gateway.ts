@@ -100,6 +100,8 @@ function deployment(metadata: { readonly [name: string]: Template }): Manifest {
               name: injectedContainers.proxy,
               // What the injection puts in.
               image: "auto",
+              // Without a word of its own the API server would say Always, since the image names no tag.
+              imagePullPolicy: value("global.imagePullPolicy"),
               resources: value("gateway.resources"),
             },
           ],

@@ -85,7 +85,7 @@ function clusterRules(): readonly Template[] {
       apiGroups: [""],
       resources: ["configmaps"],
       resourceNames: [rootsConfigMap.name],
-      verbs: ["get", "create", "update", "patch"],
+      verbs: ["create", "patch"],
     },
     // Its own webhooks' certificates, and no other webhook's: whoever may change those sees every pod of the cluster.
     {
@@ -117,7 +117,7 @@ function ownNamespaceRules(): readonly Template[] {
       apiGroups: ["coordination.k8s.io"],
       resources: ["leases"],
       resourceNames: [ofRevision(leaderLease("default"))],
-      verbs: ["get", "update", "patch"],
+      verbs: ["get", "update"],
     },
     { apiGroups: ["coordination.k8s.io"], resources: ["leases"], verbs: ["create"] },
   ];

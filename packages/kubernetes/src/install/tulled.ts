@@ -132,14 +132,10 @@ function container(): Template {
   };
 }
 
-/** On all addresses: a port-forward comes from the pod's own localhost. */
 function controlPlaneArguments(): readonly Template[] {
   return [
     "--kubernetes",
     joined("--revision=", revision),
-    "--no-xds",
-    `--xds-tls=0.0.0.0:${controlPlanePorts.xds.targetPort}`,
-    `--http=0.0.0.0:${controlPlanePorts.http.targetPort}`,
     `--state=${controlPlaneStateFolder}`,
     joined("--trust-domain=", value("global.trustDomain")),
     joined("--cluster-id=", value("global.multiCluster.clusterName")),

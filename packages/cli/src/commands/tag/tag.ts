@@ -3,8 +3,8 @@ import type { Command } from "commander";
 import { listTags, removeTag, setTag, TagFailure } from "@tulle/kubernetes";
 import { CommandFailure } from "../../command/command-failure.ts";
 import type { ClusterOptions, CommandContext, OutputOption } from "../../command/command-module.ts";
-import { addExamples, addOutputOption } from "../../command/command-options.ts";
-import { addClusterOptions, withCluster } from "../../instance/cluster.ts";
+import { addClusterOptions, addExamples, addOutputOption } from "../../command/command-options.ts";
+import { withCluster } from "../../instance/cluster.ts";
 import {
   addValuesOptions,
   installationOf,

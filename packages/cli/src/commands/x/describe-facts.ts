@@ -25,6 +25,7 @@ import {
   type StringMatch,
   type TrafficPolicy,
   type VirtualService,
+  proxyContainers,
 } from "@tulle/config";
 import { type PublishedPort, publishedUrl } from "@tulle/local/instance";
 
@@ -163,8 +164,8 @@ function proxyOf({ metadata, spec, status }: Pod): PodFacts["proxy"] {
   const annotations = metadata.annotations ?? {};
   const templates = annotations["inject.tulle.io/templates"] ?? annotations["inject.istio.io/templates"];
   if (templates === "gateway") return "gateway";
-  const names = [...spec.containers, ...(status?.containerStatuses ?? [])].map(({ name }) => name);
-  return names.includes("istio-proxy") ? "sidecar" : "none";
+  const containers = [...spec.containers, ...(spec.initContainers ?? []), ...(status?.containerStatuses ?? [])];
+  return containers.some(({ name }) => proxyContainers.has(name)) ? "sidecar" : "none";
 }
 
 function serviceFacts(mesh: DescribedMesh, service: Service, pods: readonly Pod[]): ServiceFacts {

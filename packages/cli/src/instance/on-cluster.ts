@@ -1,0 +1,31 @@
+// An instance that is a cluster's, as commands see it: the same interface, behind which another way leads. This file
+// loads nothing of Kubernetes, so that commands about a laptop's instance start as quickly as before.
+import type { Duplex, Readable } from "node:stream";
+import type { ApiClient } from "@tulle/config";
+import type { Instance } from "@tulle/local/instance";
+
+export interface PodPort {
+  readonly namespace: string;
+  readonly pod: string;
+  readonly port: number;
+}
+
+export interface PodLog {
+  readonly namespace: string;
+  readonly pod: string;
+  readonly container?: string;
+  readonly follow?: boolean;
+  readonly tailLines?: number;
+}
+
+export interface ClusterInstance extends Instance {
+  /** Of its control plane; what is written goes to the API server, with the user's own rights. */
+  readonly api: ApiClient;
+  /** Into the pod's network, at its localhost. */
+  connectTo(target: PodPort): Duplex;
+  log(which: PodLog): Promise<Readable>;
+}
+
+export function isOnCluster(instance: Instance): instance is ClusterInstance {
+  return "connectTo" in instance;
+}
