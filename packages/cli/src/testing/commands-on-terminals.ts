@@ -71,7 +71,6 @@ const typed: Readonly<Record<string, readonly string[] | { readonly not: string 
   join: { not: "it runs until it is ended" },
   leave: { not: "machines.long.test.ts" },
   "control-plane": { not: "it runs until it is ended" },
-  agent: { not: "it runs until it is ended" },
   "agent wait": { not: "it prints nothing" },
   proxy: { not: "it runs until it is ended" },
   version: ["version"],
