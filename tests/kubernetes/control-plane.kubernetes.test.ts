@@ -42,7 +42,9 @@ before(async () => {
   await kubectl(["wait", "crd", "-l", "app.kubernetes.io/part-of=tulle", "--for=condition=Established"]);
 });
 after(async () => {
-  for (const each of [root, namespace, other]) await deleteNamespace(each);
+  for (const each of [namespace, other]) await deleteNamespace(each);
+  // Others make it anew.
+  await kubectl(["delete", "namespace", root]);
 });
 
 const rootsIn = (within: string): Promise<string> => keyOf("configmap", within, "tulle-ca-root-cert", "root-cert.pem");

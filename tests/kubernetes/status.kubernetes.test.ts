@@ -13,7 +13,11 @@ before(async () => {
   await applyObjects([...customResourceDefinitions(), namespaceObject("tulle-system"), namespaceObject(namespace)]);
   await kubectl(["wait", "crd", "-l", "app.kubernetes.io/part-of=tulle", "--for=condition=Established"]);
 });
-after(() => deleteNamespace(namespace));
+after(async () => {
+  await deleteNamespace(namespace);
+  // Others make it anew.
+  await kubectl(["delete", "namespace", "tulle-system"]);
+});
 
 const route = (name: string, group = "tulle.io"): object => ({
   apiVersion: `networking.${group}/v1`,

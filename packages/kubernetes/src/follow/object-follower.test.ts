@@ -6,7 +6,7 @@ import { Logging } from "@tulle/telemetry";
 import { ManualClock } from "@tulle/timing/testing";
 import { inTime, waitFor } from "../../../../tests/tools/processes.ts";
 import { type AskedFor, type ScriptedAnswer, scriptedApiServer } from "../testing/scripted-api-server.ts";
-import { ObjectFollower } from "./object-follower.ts";
+import { type FollowOptions, ObjectFollower } from "./object-follower.ts";
 
 const object = (name: string, resourceVersion: string, more: object = {}) => ({
   metadata: { name, namespace: "shop", resourceVersion, ...more },
@@ -25,7 +25,7 @@ const silent: ScriptedAnswer = { isOpen: true };
 
 type Script = readonly (ScriptedAnswer | ((asked: AskedFor) => ScriptedAnswer))[];
 
-async function follow(t: TestContext, script: Script) {
+async function follow(t: TestContext, script: Script, more: Pick<FollowOptions, "otherVersions"> = {}) {
   const server = await scriptedApiServer(t, script);
   const clock = new ManualClock();
   const told: string[] = [];
@@ -40,6 +40,7 @@ async function follow(t: TestContext, script: Script) {
     log: new Logging({ sink: ({ message }) => void logged.push(message) }).logger("kubernetes"),
     onList: (objects) => told.push(`all: ${objects.map(({ metadata }) => metadata.name).join(" ")}`),
     onChange: (type, { metadata }) => told.push(`${type} ${metadata.name}`),
+    ...more,
   });
   t.after(() => follower.close());
   const started = follower.start();
@@ -195,4 +196,23 @@ test("a kind that is not served is empty, and looked for again; one that goes mi
   clock.pass(1500);
   await until(3);
   assert.deepEqual(told, ["all: ", "all: a", "all: "]);
+});
+
+test("a kind that is served in an older version alone is followed in that one", async (t) => {
+  const missing: ScriptedAnswer = { status: 404, lines: [status(404, "NotFound")] };
+  const older = { path: "/api/v1beta1/services", apiVersion: "v1beta1" };
+  const { server, clock, told, until, asked } = await follow(
+    t,
+    [missing, { lines: [event("ADDED", "a", "1"), listEnd("5")] }, silent],
+    { otherVersions: [older] },
+  );
+  await waitFor(() => clock.waiting.length > 0, { what: "a wait of no time" });
+  await clock.next();
+  await until(1);
+  await asked(3);
+  assert.deepEqual(told, ["all: a"]);
+  assert.deepEqual(
+    server.asked.map(({ path }) => path),
+    ["/api/v1/services", older.path, older.path],
+  );
 });

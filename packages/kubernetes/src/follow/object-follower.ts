@@ -35,6 +35,8 @@ export interface FollowOptions extends ObjectListener {
   /** What an item of a list does not say by itself. */
   readonly apiVersion: string;
   readonly kind: string;
+  /** The same in other versions, which are asked for in turn where this one is not served. */
+  readonly otherVersions?: readonly Pick<FollowOptions, "path" | "apiVersion">[];
   /** Selectors, for instance. */
   readonly query?: Readonly<Record<string, string>>;
   /** JSON unless told: a watch of metadata alone has a type of its own. */
@@ -78,6 +80,8 @@ export class ObjectFollower {
   readonly #ending = new AbortController();
   readonly #listed = Promise.withResolvers<void>();
   #version: string | undefined;
+  /** Of this and the other versions, which one is asked for. */
+  #asked = 0;
   /** A server before Kubernetes 1.32 answers so. */
   #takesInitialEvents = true;
   #tries = 0;
@@ -104,6 +108,10 @@ export class ObjectFollower {
     await this.#running;
   }
 
+  get #served(): Pick<FollowOptions, "path" | "apiVersion"> {
+    return this.#asked === 0 ? this.#options : this.#options.otherVersions![this.#asked - 1]!;
+  }
+
   async #run(): Promise<void> {
     while (!this.#ending.signal.aborted) {
       try {
@@ -124,7 +132,8 @@ export class ObjectFollower {
   }
 
   #delayAfter(error: unknown): number {
-    const { path, random } = this.#options;
+    const { random } = this.#options;
+    const { path } = this.#served;
     const refused = error instanceof KubernetesError ? error : undefined;
     if (refused?.isExpired === true) {
       this.#version = undefined;
@@ -133,6 +142,9 @@ export class ObjectFollower {
     }
     if (refused?.code === 404) {
       this.#version = undefined;
+      const { otherVersions = [] } = this.#options;
+      this.#asked = (this.#asked + 1) % (otherVersions.length + 1);
+      if (this.#asked > 0) return 0;
       this.#timesMissing += 1;
       // A server that has just started may not know its kinds yet; those who are there already stay for one more look.
       if (!this.#hasListed || this.#timesMissing > 1) this.#tellAll([]);
@@ -161,7 +173,8 @@ export class ObjectFollower {
   }
 
   async #listByPages(): Promise<void> {
-    const { client, path, query, accept } = this.#options;
+    const { client, query, accept } = this.#options;
+    const { path } = this.#served;
     const objects: KubernetesObject[] = [];
     let next: string | undefined;
     do {
@@ -186,7 +199,8 @@ export class ObjectFollower {
     from: Readonly<Record<string, string | boolean | undefined>>,
     first: KubernetesObject[] | undefined,
   ): Promise<void> {
-    const { client, path, query, accept, random, clock } = this.#options;
+    const { client, query, accept, random, clock } = this.#options;
+    const { path } = this.#served;
     const stop = new AbortController();
     const signal = AbortSignal.any([stop.signal, this.#ending.signal]);
     const timeoutSeconds = watchSeconds + Math.floor(random() * watchSeconds);
@@ -249,7 +263,8 @@ export class ObjectFollower {
 
   /** The oldest first: where two objects speak of one thing, the older one does in Istio. */
   #tellAll(objects: readonly KubernetesObject[]): void {
-    const { apiVersion, kind } = this.#options;
+    const { kind } = this.#options;
+    const { apiVersion } = this.#served;
     const dated = objects.map((object) => ({ apiVersion, kind, ...object }));
     this.#options.onList(dated.toSorted(byAge));
     this.#hasListed = true;
@@ -259,7 +274,7 @@ export class ObjectFollower {
   #isWell(): void {
     this.#tries = 0;
     this.#timesMissing = 0;
-    this.#trouble.end(`${this.#options.path} is followed again`);
+    this.#trouble.end(`${this.#served.path} is followed again`);
   }
 
   #wait(delayMs: number): Promise<void> {

@@ -8,6 +8,8 @@ export interface Collection {
   /** Of the whole cluster, or of one namespace. */
   readonly path: string;
   readonly query?: Readonly<Record<string, string>>;
+  /** Older ones of the group: not every release of Istio serves the newest of each kind. */
+  readonly otherVersions?: readonly Pick<Collection, "apiVersion" | "path">[];
   /** Where two groups hold one name, the one whose rank is lower is meant. */
   readonly rank: number;
 }
@@ -31,18 +33,21 @@ export function collectionsOf({ withIstioGroups }: CollectionChoice): readonly C
     if (kind === "Secret") return [];
     if (kind === "ConfigMap") return meshConfigMaps;
     const { apiVersions } = kindDefinitions[kind];
-    const tulle = apiVersions.find((version) => tulleGroup.test(version));
-    const istio = apiVersions.find((version) => istioGroup.test(version));
-    if (tulle === undefined && istio === undefined) return [collection(kind, apiVersions[0]!, 0)];
+    const [tulle, ...olderOfTulle] = apiVersions.filter((version) => tulleGroup.test(version));
+    const [istio, ...olderOfIstio] = apiVersions.filter((version) => istioGroup.test(version));
+    if (tulle === undefined && istio === undefined) return [collection(kind, [apiVersions[0]!], 0)];
     return [
-      ...(tulle === undefined ? [] : [collection(kind, tulle, 0)]),
-      ...(istio === undefined || !withIstioGroups ? [] : [collection(kind, istio, 1)]),
+      ...(tulle === undefined ? [] : [collection(kind, [tulle, ...olderOfTulle], 0)]),
+      ...(istio === undefined || !withIstioGroups ? [] : [collection(kind, [istio, ...olderOfIstio], 1)]),
     ];
   });
 }
 
-function collection(kind: Kind, apiVersion: string, rank: number): Collection {
-  return { kind, apiVersion, path: `${groupPath(apiVersion)}/${kindDefinitions[kind].plural}`, rank };
+/** The newest version comes first. */
+function collection(kind: Kind, versions: readonly [string, ...string[]], rank: number): Collection {
+  const of = (apiVersion: string) => ({ apiVersion, path: `${groupPath(apiVersion)}/${kindDefinitions[kind].plural}` });
+  const [newest, ...others] = versions;
+  return { kind, ...of(newest), otherVersions: others.map(of), rank };
 }
 
 /** The other ConfigMaps of a cluster are nobody's business here. */

@@ -240,7 +240,14 @@ export class KubernetesStore extends StoreOverMemory {
     const { resourceVersion: version, generation = 0 } = object.metadata;
     const isRead = resource !== undefined;
     const told = isOwn(collection)
-      ? { key, apiVersion, generation, status: object.status, isRead, isShadowed: false }
+      ? {
+          key,
+          apiVersion: object.apiVersion ?? apiVersion,
+          generation,
+          status: object.status,
+          isRead,
+          isShadowed: false,
+        }
       : undefined;
     this.#held.set(text, held.set(collection.path, { key, rank: collection.rank, version, resource: good, told }));
     this.#note(`${collection.path} ${text}`, findings);

@@ -53,6 +53,8 @@ export interface ClusterOptions extends Omit<ControlPlaneOptions, "store" | "sta
  * name.
  */
 const istioHost = "istiod.istio-system.svc";
+/** A pod that ends is asked for a while: nodes hear later than it does that its Service leads there no more. */
+const stillAskedMs = 4_000;
 /** Files that only this replica needs, in a folder of its own: a volume's belongs to the node. */
 const ownFolder = "control-plane";
 
@@ -66,7 +68,7 @@ export async function runClusterControlPlane(
   const log = logging.logger("kubernetes");
   const namespace = rootNamespace;
   await using opening = new AsyncDisposableStack();
-  const access = await clusterAccess(options);
+  const { access, isPods } = await clusterAccess(options);
   const client = new KubernetesClient(access, `tulled/${version}`);
   opening.defer(() => client.close());
   log.info("the cluster is followed", { server: access.server, by: access.origin, revision });
@@ -138,17 +140,34 @@ export async function runClusterControlPlane(
   // Last of all: whoever leads can do all that is to be done.
   election.start();
   const open = opening.move();
-  return { close: () => open.disposeAsync() };
+  return {
+    close: async () => {
+      // Another may lead at once.
+      await election.close();
+      if (isPods) await later(stillAskedMs);
+      await open.disposeAsync();
+    },
+  };
 }
 
-async function clusterAccess({ kubeconfig: file, context, environment }: ClusterOptions): Promise<ClusterAccess> {
+function later(delayMs: number): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  systemClock.after(delayMs, resolve);
+  return promise;
+}
+
+async function clusterAccess({
+  kubeconfig: file,
+  context,
+  environment,
+}: ClusterOptions): Promise<{ readonly access: ClusterAccess; readonly isPods: boolean }> {
   const isNamed = file !== undefined || context !== undefined;
   const own = isNamed ? undefined : await inClusterAccess(environment, systemClock);
   const named = { ...(file === undefined ? {} : { file }), ...(context === undefined ? {} : { context }) };
   const access = own ?? (await kubeconfigAccess({ ...named, environment, clock: systemClock }));
   if (access === undefined)
     throw new Error("there is neither a pod's account nor a kubeconfig: name one by --kubeconfig");
-  return access;
+  return { access, isPods: own !== undefined };
 }
 
 const analyzeCluster: KubernetesStoreOptions["analyze"] = (resources, options) =>
