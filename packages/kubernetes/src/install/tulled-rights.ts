@@ -49,7 +49,7 @@ function clusterRules(): readonly Template[] {
     // Reads. What there is to route to, and whose it is.
     {
       apiGroups: [""],
-      resources: ["services", "pods", "nodes", "namespaces", "serviceaccounts"],
+      resources: ["services", "pods", "namespaces", "serviceaccounts"],
       verbs: follow,
     },
     { apiGroups: ["discovery.k8s.io"], resources: ["endpointslices"], verbs: follow },
