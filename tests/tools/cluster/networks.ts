@@ -14,6 +14,10 @@ export async function makeNetworks(): Promise<void> {
   for (const [family, address] of outside.entries()) await ip(addressOf(`${address}/${prefixes[family]}`, bridge));
   await ip(["link", "set", bridge, "up"]);
   for (const each of nodes) await makeNode(each);
+  // Who is no pod answers pods, as a machine beside a cluster does.
+  for (const { addresses, podRanges } of nodes) {
+    for (const [family, range] of podRanges.entries()) await ip(["route", "add", range, "via", addresses[family]!]);
+  }
 }
 
 async function makeNode(node: NodePlace): Promise<void> {

@@ -1,7 +1,6 @@
 // The control plane of a cluster as a process beside it: quick to start, to end and to cut off.
 import path from "node:path";
 import { readFile, writeFile } from "node:fs/promises";
-import type { TestContext } from "node:test";
 import { parse, stringify } from "yaml";
 import { freePorts, startProcess, type StartedProcess } from "../processes.ts";
 import { temporaryFolder } from "../temporary-folder.ts";
@@ -26,8 +25,12 @@ export interface TulledOptions {
   readonly kubeconfig?: string;
 }
 
-/** Resolves once it serves; ends with the test. */
-export async function startTulled(t: TestContext, { name, args = [], kubeconfig }: TulledOptions): Promise<Tulled> {
+interface Ending {
+  after(end: () => Promise<unknown>): void;
+}
+
+/** Resolves once it serves; ends with the test, or with the file whose `after` this is. */
+export async function startTulled(t: Ending, { name, args = [], kubeconfig }: TulledOptions): Promise<Tulled> {
   const host = "127.0.0.1";
   const [xdsPort, httpPort, webhookPort] = (await freePorts(3, host)) as [number, number, number];
   const command = [
