@@ -1,6 +1,7 @@
 // `npm run images`: one archive of all of Tulle's container images, and of the shop's. No registry and no container
 // engine is needed: `ctr images import`, `docker load` and `podman load` take it. `-- --context FOLDER` writes the
 // layers in its place, with a Dockerfile for each image.
+import { spawnSync } from "node:child_process";
 import { chmodSync, cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
@@ -63,6 +64,8 @@ async function images(tag: string): Promise<readonly Image[]> {
   makeCommand(installation);
   const networkTools = newLayer("network-tools");
   await makeNetworkToolsLayer(networkTools.folder);
+  const cni = newLayer("cni");
+  buildPlugin(cni);
   const envoy = newLayer("envoy");
   copyFile(await envoyPath(), envoy, "/usr/local/bin/envoy");
   const shop = newLayer("shop");
@@ -97,6 +100,13 @@ async function images(tag: string): Promise<readonly Image[]> {
       ...common,
     },
     {
+      reference: `tulle/cni:${tag}`,
+      layers: [...base, networkTools, cni],
+      entrypoint: [...tulle, "cni"],
+      user: "0:0",
+      ...common,
+    },
+    {
       reference: `tulle/authorization-server:${tag}`,
       layers: [...base, data],
       entrypoint: authorizationServer,
@@ -123,6 +133,18 @@ function makeCommand({ folder }: Layer): void {
   mkdirSync(path.dirname(file), { recursive: true });
   writeFileSync(file, `#!${node}\nimport ${JSON.stringify(tulle[1])};\n`);
   chmodSync(file, 0o755);
+}
+
+/** The CNI plug-in: a static program, since it runs on the node, among whatever libraries there are. */
+function buildPlugin({ folder }: Layer): void {
+  const args = ["build", "-trimpath", "-ldflags=-s -w", "-o", path.join(folder, "opt/cni/tulle-cni"), "."];
+  const env = { ...process.env, PATH: `${process.env["PATH"]}:/usr/local/go/bin`, CGO_ENABLED: "0" };
+  const { status, stderr, error } = spawnSync("go", args, {
+    cwd: path.join(root, "packages/kubernetes/cni"),
+    env,
+    encoding: "utf8",
+  });
+  if (status !== 0) throw new Error(`the CNI plug-in takes Go: ${error?.message ?? stderr}`);
 }
 
 function makeShop(folder: string): void {

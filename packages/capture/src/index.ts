@@ -17,6 +17,7 @@ export {
   type SocketKind,
   transparentSocket,
   unixSocketPeer,
+  unixSocketPeerUid,
 } from "./kernel.ts";
 export * from "./rules/capture-plan.ts";
 export { type AnnotationProblem, parseAnnotationsFile, planOfAnnotations } from "./rules/capture-annotations.ts";

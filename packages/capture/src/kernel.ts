@@ -81,6 +81,18 @@ export function closeDescriptor(descriptor: number): void {
  * SO_PEERCRED); undefined where the system does not tell (it is not Linux), or it is no such socket.
  */
 export function unixSocketPeer(descriptor: number): { readonly pid: number; readonly uid: number } | undefined {
+  const peer = peerCredentialsOf(descriptor);
+  return peer !== undefined && peer.pid > 0 ? peer : undefined;
+}
+
+/** Its user alone, which is known of a process of another PID namespace, too: that has no number here. */
+export function unixSocketPeerUid(descriptor: number): number | undefined {
+  return peerCredentialsOf(descriptor)?.uid;
+}
+
+const nobody = 0xff_ff_ff_ff;
+
+function peerCredentialsOf(descriptor: number): { readonly pid: number; readonly uid: number } | undefined {
   if (process.platform !== "linux") return undefined;
   // struct ucred: pid, uid, gid.
   const credentials = Buffer.alloc(12);
@@ -88,9 +100,9 @@ export function unixSocketPeer(descriptor: number): { readonly pid: number; read
   length.writeUInt32LE(credentials.length);
   try {
     const answer = calls().getsockopt(descriptor, socketLevel, peerCredentials, credentials, length);
-    const pid = credentials.readInt32LE(0);
+    const uid = credentials.readUInt32LE(4);
     // A socket of another family answers, too: with nobody's number.
-    return Number(answer) === 0 && pid > 0 ? { pid, uid: credentials.readUInt32LE(4) } : undefined;
+    return Number(answer) === 0 && uid !== nobody ? { pid: credentials.readInt32LE(0), uid } : undefined;
   } catch {
     return undefined;
   }

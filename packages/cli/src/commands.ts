@@ -165,5 +165,11 @@ export const commands: readonly CommandRow[] = [
     summary: "lead a pod's connections through its proxy",
     load: () => import("./commands/capture/capture.ts"),
   },
+  {
+    name: "cni",
+    group: processes,
+    summary: "capture the pods of a Kubernetes node for the CNI plug-in",
+    load: () => import("./commands/cni.ts"),
+  },
   { name: "version", group: other, summary: "print the version", load: () => import("./commands/version.ts") },
 ];

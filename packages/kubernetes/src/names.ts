@@ -60,6 +60,7 @@ export const images = {
   proxy: "tulle/proxy",
   proxyEnvoy: "tulle/proxy-envoy",
   capture: "tulle/capture",
+  cni: "tulle/cni",
 } as const;
 
 /** Exempt from capture: proxies alone run as it. */

@@ -1,6 +1,6 @@
 // What runs on each node: containerd, the kubelet and kube-proxy, in the node's own network, with a cgroup root of
 // their own, or the two kubelets would remove each other's pods.
-import { mkdir, writeFile } from "node:fs/promises";
+import { mkdir, readdir, symlink, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { lastLines, runCommand } from "../run-command.ts";
 import { dnsServiceAddress, podRanges, type NodePlace } from "./addresses.ts";
@@ -28,10 +28,15 @@ export async function startNode(node: NodePlace, start: NodeStart): Promise<void
   const { programs, runner, files } = start;
   const folder = path.join(start.folder, node.name);
   await mkdir(path.join(folder, "cni"), { recursive: true });
+  // A folder of its own, in which an installation puts plug-ins.
+  await mkdir(path.join(folder, "cni-bin"));
+  for (const name of await readdir(programs.networkPlugins)) {
+    await symlink(path.join(programs.networkPlugins, name), path.join(folder, "cni-bin", name));
+  }
   await makeGroup(start.cgroup);
   const socket = path.join(folder, "containerd.sock");
   await writeFile(path.join(folder, "cni", "10-bridge.conflist"), JSON.stringify(podNetwork(node, folder)));
-  await writeFile(path.join(folder, "containerd.toml"), containerdSettings(node, folder, socket, programs));
+  await writeFile(path.join(folder, "containerd.toml"), containerdSettings(node, folder, socket));
   runner.start(`containerd-${node.name}`, ["containerd", "-c", path.join(folder, "containerd.toml")], node.name);
   const ctr = (...args: string[]) =>
     runCommand("ctr", [`--address=${socket}`, "--namespace=k8s.io", ...args], { env: runner.environment });
@@ -87,7 +92,7 @@ function podNetwork(node: NodePlace, folder: string): object {
 }
 
 /** `restrict_oom_score_adj`: machines that may not lower it, as many that are containers themselves, still run pods. */
-function containerdSettings(node: NodePlace, folder: string, socket: string, programs: ClusterPrograms): string {
+function containerdSettings(node: NodePlace, folder: string, socket: string): string {
   return `version = 2
 root = "${folder}/root"
 state = "${folder}/state"
@@ -98,7 +103,7 @@ state = "${folder}/state"
   restrict_oom_score_adj = true
   stream_server_address = "${node.addresses[0]}"
   [plugins."io.containerd.grpc.v1.cri".cni]
-    bin_dir = "${programs.networkPlugins}"
+    bin_dir = "${folder}/cni-bin"
     conf_dir = "${folder}/cni"
   [plugins."io.containerd.grpc.v1.cri".containerd]
     snapshotter = "overlayfs"

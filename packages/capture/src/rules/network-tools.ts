@@ -1,6 +1,7 @@
 // The programs of the system that change its network, nft(8), ip(8) and conntrack(8): how they are run, and what their
 // failures mean.
-import { spawn } from "node:child_process";
+import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
+import type { NetworkNamespace } from "../network-namespace.ts";
 
 /** Capture is as it was before the call. The message is whole sentences: what failed, and what to do. */
 export class CaptureFailure extends Error {
@@ -10,6 +11,8 @@ export class CaptureFailure extends Error {
 export interface CaptureOptions {
   /** Words before each command: what runs it in another network namespace, or with the right to change it. */
   readonly prefix?: readonly string[];
+  /** In which the command runs; this process's own when missing. */
+  readonly network?: Pick<NetworkNamespace, "within">;
   /** Default 10,000: a transaction takes a few milliseconds. */
   readonly timeoutMs?: number;
 }
@@ -59,12 +62,9 @@ export function runTool(
   const [program = tool, ...words] = [...prefix, tool, ...args];
   // Who is not root has no folders for the system's programs on PATH (Debian). Messages are looked at: in English.
   const env = { ...process.env, PATH: `${process.env["PATH"] ?? ""}:/usr/sbin:/sbin`, LC_ALL: "C" };
-  const child = spawn(program, words, {
-    stdio: ["pipe", "pipe", "pipe"],
-    env,
-    timeout: timeoutMs,
-    killSignal: "SIGKILL",
-  });
+  const start = (): ChildProcessWithoutNullStreams =>
+    spawn(program, words, { stdio: ["pipe", "pipe", "pipe"], env, timeout: timeoutMs, killSignal: "SIGKILL" });
+  const child = options.network === undefined ? start() : options.network.within(start);
   const { promise, resolve, reject } = Promise.withResolvers<ToolResult>();
   const bounded = (text: string): string => text.slice(0, maxOutputCharacters);
   let stdout = "";

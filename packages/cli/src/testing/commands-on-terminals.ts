@@ -52,6 +52,7 @@ const typed: Readonly<Record<string, readonly string[] | { readonly not: string 
   "ca rotate-root": { not: "it would take the shop's root away" },
   "capture install": { not: "it changes the machine's own network" },
   "capture remove": { not: "the same" },
+  cni: { not: "it runs until it is ended" },
   "capture validate": { not: "it prints nothing" },
   "capture show": { not: "it needs a network namespace of its own" },
   install: { not: "it takes a cluster: tests/kubernetes" },

@@ -1,0 +1,3 @@
+module tulle/cni
+
+go 1.24
