@@ -45,6 +45,30 @@ test("who reads nothing makes way for who asks later, the oldest first", async (
   assert.ok((await bytesOf(idle[1]!)) > page.length);
 });
 
+test("a hook of the pod's programs is answered once clients know that the pod leaves", async (context) => {
+  const podAddress = `${await freeAddressBlock()}.1`;
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const server = await startHealthServer({
+    podAddress,
+    leaving: new AbortController().signal,
+    dataPlane: () => undefined,
+    metrics: { page: () => Promise.reject(new Error("nobody asks")) },
+    drained: () => promise,
+  });
+  context.after(() => server[Symbol.asyncDispose]());
+  const ask = async (port: number): Promise<number> =>
+    (await fetch(`http://${podAddress}:${port}/app-lifecycle/drain`)).status;
+  let isAnswered = false;
+  const hook = ask(metricsPort).then((status) => {
+    isAnswered = true;
+    return status;
+  });
+  assert.equal(await ask(healthPort), 404);
+  assert.equal(isAnswered, false);
+  resolve();
+  assert.equal(await hook, 200);
+});
+
 test("programs of the pod alone may end the agent, and probes are asked at one port", async (context) => {
   const podAddress = `${await freeAddressBlock()}.1`;
   let quits = 0;

@@ -16,6 +16,8 @@ export const healthPath = "/healthz/ready";
 export const metricsPath = "/stats/prometheus";
 /** By which a program of the pod says that it needs its proxy no more (Istio: a Job's last words). */
 const quitPath = "/quitquitquit";
+/** A hook of the pod's programs, which are told to end when it is answered: the injector writes it. */
+const drainPath = "/app-lifecycle/drain";
 
 /**
  * Of each port, those that have not asked yet. Any user of the machine may take them all; the oldest makes way, so that
@@ -40,6 +42,8 @@ export interface HealthServerOptions {
   /** Undefined where the application has no probes to ask. */
   readonly probes?: Pick<ProbeDesk, "ask"> | undefined;
   readonly onQuit?: () => void;
+  /** Resolves when clients have had the time to learn that the pod leaves. */
+  readonly drained?: () => Promise<void>;
 }
 
 /** Listens on the pod's address until it is disposed of; rejects if a port cannot be bound. */
@@ -50,6 +54,7 @@ export async function startHealthServer({
   metrics,
   probes,
   onQuit,
+  drained,
 }: HealthServerOptions): Promise<AsyncDisposable> {
   const pages = new Set<ServerResponse>();
   const admitPage = (response: ServerResponse): void => {
@@ -70,6 +75,8 @@ export async function startHealthServer({
       respond(200, "the agent ends\n");
       return onQuit?.();
     }
+    if (request.url === drainPath && request.socket.localPort === metricsPort && drained !== undefined)
+      return void drained().then(() => respond(200, "drained\n"));
     const answer = request.socket.localPort === metricsPort ? probes?.ask(request.url ?? "") : undefined;
     if (answer !== undefined) return void answer.then(({ status, text }) => respond(status, `${text}\n`));
     // Istio's agent answers at both.

@@ -1,6 +1,7 @@
 // The agent's life: from its settings to a relay, a bootstrap and a proxy, and back down when the platform says so.
 import { isIPv6 } from "node:net";
 import path from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
 import { makeOwnFolder, makeSocketPath, writeSecretFile } from "@tulle/identity/own";
 import { type ExpositionFormat, type Logger, Logging, MetricRegistry } from "@tulle/telemetry";
 import { systemClock } from "@tulle/timing";
@@ -127,6 +128,7 @@ async function run(
         log.info("a program of the pod says that it needs its proxy no more");
         quit.abort();
       },
+      drained: () => pause(settings.minimumDrainMs, undefined, { ref: false }),
       dataPlane: () => proxy,
       metrics: new MergedMetrics({
         application: settings.applicationMetrics,

@@ -327,11 +327,44 @@ test("a container that came after the injection has its probes rewritten as well
     [
       "replace /spec/containers/1/livenessProbe/httpGet/path",
       "replace /spec/containers/1/livenessProbe/httpGet/port",
+      "add /spec/containers/1/lifecycle",
       "replace /spec/initContainers/1/env/N/value",
     ],
   );
   assert.match(JSON.stringify(patch), /app-health\/main\/livez.*app-health\/late\/livez/);
 });
+
+const held = { preStop: { httpGet: { path: "/app-lifecycle/drain", port: 15_020 } } };
+const ownHook = { preStop: { exec: { command: ["end"] } }, postStart: { exec: { command: ["begin"] } } };
+const hooks: readonly {
+  readonly name: string;
+  readonly more: object;
+  readonly podSpec?: object;
+  readonly is: unknown;
+}[] = [
+  { name: "waits for clients", more: {}, is: held },
+  { name: "with a hook of its own stays as it is", more: { lifecycle: ownHook }, is: ownHook },
+  {
+    name: "with another hook keeps it",
+    more: { lifecycle: { postStart: ownHook.postStart } },
+    is: { ...held, postStart: ownHook.postStart },
+  },
+  {
+    name: "with little time is told at once",
+    more: {},
+    podSpec: { terminationGracePeriodSeconds: 9 },
+    is: undefined,
+  },
+];
+
+for (const { name, more, podSpec = {}, is } of hooks) {
+  test(`the end of a program ${name}`, () => {
+    const result = inject({ spec: { ...podSpec, containers: [{ name: "main", image: "a", ...more }] } });
+    assert.equal(result.outcome, "injected");
+    const [main] = result.pod.spec.containers as readonly { readonly lifecycle?: unknown }[];
+    assert.deepEqual(main?.lifecycle, is);
+  });
+}
 
 test("values have Istio's names", () => {
   const file = {

@@ -33,6 +33,12 @@ const lifecycleFields = [
   ["postStart", "poststartz"],
 ] as const;
 
+/** Where the agent answers once clients have had the time to learn that the pod leaves. */
+const drainPath = "/app-lifecycle/drain";
+/** The hook takes up to 5 s of it; the program has the rest for its last requests. */
+const leastGraceSeconds = 10;
+const defaultGraceSeconds = 30;
+
 /** `proxyName`: the proxy's own container, which is left as it is. What was rewritten before stays. */
 export function rewriteProbes(pod: Pod, proxyName: string): RewrittenProbes {
   const probes: Record<string, AppProbe> = {};
@@ -40,7 +46,12 @@ export function rewriteProbes(pod: Pod, proxyName: string): RewrittenProbes {
   const rewritten = (container: Container): Container =>
     container.name === proxyName ? container : rewriteContainer(container, probes, warnings);
   const { spec } = pod;
-  const containers = spec.containers.map(rewritten);
+  const graceSeconds = spec["terminationGracePeriodSeconds"] ?? defaultGraceSeconds;
+  const isHeld = typeof graceSeconds === "number" && graceSeconds >= leastGraceSeconds;
+  const containers = spec.containers.map((each) => {
+    const container = rewritten(each);
+    return isHeld && each.name !== proxyName ? holdEnd(container) : container;
+  });
   const initContainers = spec.initContainers?.map(rewritten);
   const changed = { ...spec, containers, ...(initContainers === undefined ? {} : { initContainers }) };
   return { pod: { ...pod, spec: changed }, probes, warnings };
@@ -74,6 +85,18 @@ function rewriteContainer(container: Container, probes: Record<string, AppProbe>
     result["lifecycle"] = handlers;
   }
   return result as unknown as Container;
+}
+
+/**
+ * A pod that is deleted leaves its Services while its programs are told to end: requests that are sent meanwhile would
+ * find nobody. So a program is told only after clients were; one with a hook of its own decides itself.
+ */
+function holdEnd(container: Container): Container {
+  const { lifecycle } = container;
+  const handlers: PlainObject = isPlainObject(lifecycle) ? lifecycle : {};
+  if (handlers["preStop"] !== undefined && handlers["preStop"] !== null) return container;
+  const preStop = { httpGet: { path: drainPath, port: agentPort } };
+  return { ...container, lifecycle: { ...handlers, preStop } };
 }
 
 /** Undefined for what stays as it is, a sentence's end where the reason is worth a warning. */
