@@ -17,7 +17,7 @@ interface ManifestObject {
   readonly metadata: { readonly name: string; readonly namespace?: string };
 }
 
-const everything = { gateway: { enabled: true }, "authorization-server": { enabled: true } };
+const everything = { gateway: { enabled: true }, cni: { enabled: true }, "authorization-server": { enabled: true } };
 const odd = 'a"b\\c: {{ .Values.x }} # %s <&> é';
 
 const valuesFiles: readonly { readonly name: string; readonly values: object; readonly namespace?: string }[] = [
@@ -44,6 +44,13 @@ const valuesFiles: readonly { readonly name: string; readonly values: object; re
       },
     },
   },
+  {
+    name: "capture by the nodes",
+    values: {
+      global: { cni: { enabled: true } },
+      cni: { enabled: true, name: "x-cni", cniBinDir: "/a b", excludeNamespaces: "a,b", nodeSelector: { x: "y" } },
+    },
+  },
   { name: "no injection", values: { tulled: { sidecarInjectorWebhook: { enabled: false } } } },
   { name: "beside Istio", values: { tulled: { sidecarInjectorWebhook: { istioLabels: false } } } },
   {
@@ -57,7 +64,7 @@ const valuesFiles: readonly { readonly name: string; readonly values: object; re
       global: {
         cni: { enabled: true },
         trustDomain: "example.org",
-        proxy: { kind: "envoy", resources: { limits: null }, includeIPRanges: "10.0.0.0/8" },
+        proxy: { kind: "envoy", resources: { limits: { cpu: "1" } }, includeIPRanges: "10.0.0.0/8" },
       },
       tulled: {
         sidecarInjectorWebhook: { templates: { mine: "spec:\n  a: b\n" }, defaultTemplates: ["sidecar", "mine"] },

@@ -40,6 +40,8 @@ export interface ClusterPod {
 /** The release `tulle`, whole. `settings` are Helm's `--set`. */
 export async function installByHelm(settings: readonly string[] = []): Promise<void> {
   const chart = path.join(root, "charts/tulle");
+  // Helm takes over no object that another has made.
+  await kubectl(["delete", "crd", "-l", "app.kubernetes.io/part-of=tulle", "--ignore-not-found"]);
   const args = ["install", "tulle", chart, "-n", "tulle-system", "--create-namespace", "--wait", "--timeout", "3m"];
   await helm([...args, ...settings.flatMap((setting) => ["--set", setting])]);
 }

@@ -4,8 +4,7 @@ import assert from "node:assert/strict";
 import { readFile, readdir } from "node:fs/promises";
 import path from "node:path";
 import { after, before, test } from "node:test";
-import { customResourceDefinitions, defaultValues } from "@tulle/kubernetes";
-import { cniObjects, cniSettings } from "@tulle/kubernetes/cni";
+import { customResourceDefinitions, defaultValues, evaluateInstallation } from "@tulle/kubernetes";
 import { nodes, outside } from "../tools/cluster/addresses.ts";
 import { applyObjects, deleteNamespace, kubectl } from "../tools/cluster/kubectl.ts";
 import { Mesh } from "../tools/cluster/mesh-pods.ts";
@@ -26,13 +25,22 @@ const configurationOf = async (node: string): Promise<string> => {
   return readFile(path.join(folder, first!), "utf8");
 };
 const settings = nodes.map(({ name }) => ({
-  ...cniSettings("0.1.0"),
+  enabled: true,
   name: `tulle-cni-${name}`,
-  configurationFolder: path.join(folderOf(name), "cni"),
-  programFolder: path.join(folderOf(name), "cni-bin"),
-  socketFolder: `/run/tulle-cni-${name}`,
+  cniConfDir: path.join(folderOf(name), "cni"),
+  cniBinDir: path.join(folderOf(name), "cni-bin"),
+  socketDir: `/run/tulle-cni-${name}`,
   nodeSelector: { "kubernetes.io/hostname": name },
 }));
+/** Of the chart. */
+function cniObjects(cni: (typeof settings)[number]): readonly object[] {
+  const { objects, problems } = evaluateInstallation(
+    [{ base: { enabled: false }, tulled: { enabled: false }, cni }],
+    root,
+  );
+  assert.deepEqual(problems, []);
+  return objects;
+}
 const hasPlugin = (node: string): Promise<boolean> =>
   configurationOf(node).then(
     (text) => text.includes("tulle-cni"),
@@ -67,8 +75,8 @@ after(async () => {
   await deleteNamespace(namespace);
   for (const { name } of settings) {
     await kubectl(["delete", "clusterrole,clusterrolebinding", name, "--ignore-not-found"]);
-    await kubectl(["delete", "daemonset,serviceaccount", name, "-n", root, "--ignore-not-found"]);
   }
+  await kubectl(["delete", "namespace", root]);
 });
 
 test("a pod that started before the plug-in waits, is evicted, and comes again captured", async () => {

@@ -52,6 +52,7 @@ before(async () => {
 after(async () => {
   await cleanUp.disposeAsync();
   await deleteNamespace(namespace);
+  await kubectl(["delete", "namespace", "tulle-system"]);
 });
 
 /** Tells who called, as its proxy knows it; another port speaks HTTPS, another gRPC's health, another only TCP. */

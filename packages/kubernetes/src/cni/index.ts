@@ -2,4 +2,3 @@
 export { startCaptureServer, socketName } from "./capture-server.ts";
 export { PluginFiles } from "./plugin-files.ts";
 export { startRepair } from "./repair-pods.ts";
-export { cniObjects, cniSettings } from "./cni-objects.ts";

@@ -2,6 +2,7 @@
 import { valuesOf } from "./check-values.ts";
 import { authorizationServerManifests } from "./authorization-server.ts";
 import { baseManifests } from "./base.ts";
+import { cniManifests } from "./cni.ts";
 import { evaluateManifests, type Release } from "./evaluate.ts";
 import { gatewayManifests } from "./gateway.ts";
 import type { InstalledObject } from "./object-kinds.ts";
@@ -18,6 +19,7 @@ export interface Component {
 export const components: readonly Component[] = [
   { name: "base", description: "The mesh's kinds and what is one for all revisions", manifests: baseManifests },
   { name: "tulled", description: "Tulle's control plane", manifests: tulledManifests },
+  { name: "cni", description: "Tulle's network plug-in, which captures pods", manifests: cniManifests },
   { name: "gateway", description: "A gateway of a Tulle mesh", manifests: gatewayManifests },
   {
     name: "authorization-server",

@@ -157,6 +157,21 @@ export const valueTable = {
     resources: mapping(requests("100m", "160Mi"), "What each of its pods asks for."),
     ...placing,
   },
+  cni: {
+    enabled: isOn(false, "The network plug-in that captures pods without rights of their own; see global.cni.enabled."),
+    name: text("tulle-cni", "Of the DaemonSet, and of all that belongs to it."),
+    cniBinDir: text("/opt/cni/bin", "Where the nodes' network plug-ins lie."),
+    cniConfDir: text("/etc/cni/net.d", "Where the nodes' network settings lie."),
+    socketDir: text("/run/tulle-cni", "Where the plug-in's socket lies on each node; this program's alone."),
+    excludeNamespaces: text(
+      "kube-system",
+      "Pods there start without it, with commas between; those of its own do, too.",
+    ),
+    resources: mapping(requests("20m", "64Mi"), "What each of its pods asks for."),
+    ...placing,
+    nodeSelector: mapping({ "kubernetes.io/os": "linux" }, "Labels of the nodes on which its pods run."),
+    tolerations: list([{ operator: "Exists" }], "Taints that its pods bear."),
+  },
   "authorization-server": {
     enabled: isOn(false, "An OAuth 2.0 and OpenID Connect server."),
     name: text("tulle-authorization-server", "Of the Deployment, and of all that belongs to it."),
