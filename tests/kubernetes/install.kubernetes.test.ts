@@ -6,6 +6,7 @@ import path from "node:path";
 import { after, test } from "node:test";
 import { auditLog } from "../tools/cluster/control-plane-programs.ts";
 import { kubectl } from "../tools/cluster/kubectl.ts";
+import { waitFor } from "../tools/processes.ts";
 import { lastLines, runCommand } from "../tools/run-command.ts";
 
 const program = path.resolve(import.meta.dirname, "../../packages/cli/bin/tulle.mjs");
@@ -36,7 +37,16 @@ async function everything(): Promise<readonly string[]> {
     .toSorted();
 }
 
+/** Namespaces of tests that have ended go in their own time. */
+async function untilOthersAreGone(): Promise<void> {
+  const phases = ["get", "namespaces", "-o", "jsonpath={.items[*].status.phase}"];
+  await waitFor(async () => !(await kubectl(phases)).includes("Terminating"), {
+    what: "other tests' namespaces to go",
+  });
+}
+
 interface Event {
+  readonly requestReceivedTimestamp: string;
   readonly verb: string;
   readonly user: { readonly username: string };
   readonly objectRef?: { readonly apiGroup?: string; readonly resource?: string; readonly subresource?: string };
@@ -55,7 +65,10 @@ after(() => tulle(["uninstall", "--purge", "-y"]));
 
 test("it comes up with a gateway, the command line asks it, and afterwards nothing is left", async (t) => {
   await tulle(["uninstall", "--purge", "-y"]);
+  await untilOthersAreGone();
   const before = await everything();
+  // The log is of all that has run on this cluster.
+  const startedAt = new Date().toISOString();
   const values = ["--set", "gateway.enabled=true,gateway.service.type=NodePort,global.networkPolicy.enabled=true"];
   assert.match(await tulle(["precheck", ...values]), /✔ Rights: every object/);
   assert.match(await tulle(["install", "--dry-run", ...values]), /Nothing was changed/);
@@ -83,7 +96,7 @@ test("it comes up with a gateway, the command line asks it, and afterwards nothi
       .split("\n")
       .filter((line) => line.includes(account))
       .map((line) => JSON.parse(line) as Event)
-      .filter(({ user }) => user.username === account);
+      .filter(({ user, requestReceivedTimestamp: at }) => user.username === account && at > startedAt);
     const textOf = ({ verb, objectRef: { apiGroup = "", resource, subresource } = {} }: Event): string =>
       `${verb} ${apiGroup}/${resource}${subresource === undefined ? "" : `/${subresource}`}`;
     assert.deepEqual(events.filter(({ responseStatus }) => responseStatus?.code === 403).map(textOf), []);

@@ -7,6 +7,7 @@ import { Logging } from "@tulle/telemetry";
 import { systemClock } from "@tulle/timing";
 import { CommandFailure } from "../command/command-failure.ts";
 import type { CommandContext } from "../command/command-module.ts";
+import { addExamples } from "../command/command-options.ts";
 import { tulleVersion } from "../command/installation.ts";
 
 interface Options {
@@ -19,6 +20,10 @@ interface Options {
 }
 
 export function register(command: Command, { env }: CommandContext): void {
+  addExamples(command, [
+    ["tulle install --set cni.enabled=true --set global.cni.enabled=true", "have a DaemonSet run it on each node"],
+    ["kubectl logs -n tulle-system ds/tulle-cni", "what it has captured"],
+  ]);
   command
     .option("--conf-dir <folder>", "network configuration of the container runtime", "/etc/cni/net.d")
     .option("--bin-dir <folder>", "its plug-ins", "/opt/cni/bin")
