@@ -48,7 +48,13 @@ const valuesFiles: readonly { readonly name: string; readonly values: object; re
     name: "capture by the nodes",
     values: {
       global: { cni: { enabled: true } },
-      cni: { enabled: true, name: "x-cni", cniBinDir: "/a b", excludeNamespaces: "a,b", nodeSelector: { "example.com/x": "z" } },
+      cni: {
+        enabled: true,
+        name: "x-cni",
+        cniBinDir: "/a b",
+        excludeNamespaces: "a,b",
+        nodeSelector: { "example.com/x": "z" },
+      },
     },
   },
   { name: "no injection", values: { tulled: { sidecarInjectorWebhook: { enabled: false } } } },
