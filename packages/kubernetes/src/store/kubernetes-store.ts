@@ -123,12 +123,16 @@ export class KubernetesStore extends StoreOverMemory {
   /** Resolves once everything that is there has been read; tries until then, or until it is given up. */
   static async open(options: KubernetesStoreOptions, givenUp?: AbortSignal): Promise<KubernetesStore> {
     const store = new KubernetesStore(options);
+    const giveUp = (): void => void store.close();
     try {
-      givenUp?.addEventListener("abort", () => void store.close(), { once: true });
+      givenUp?.addEventListener("abort", giveUp);
       await Promise.all([...store.#followers, store.#secrets].map((follower) => follower.start()));
     } catch (error) {
       await store.close();
       throw error;
+    } finally {
+      // A control plane that is told to end serves for a while, and its proxies are to hear whose pods have gone.
+      givenUp?.removeEventListener("abort", giveUp);
     }
     return store;
   }

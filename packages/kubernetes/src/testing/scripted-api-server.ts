@@ -28,6 +28,8 @@ export interface AskedFor {
 export interface ScriptedApiServer {
   readonly url: string;
   readonly asked: readonly AskedFor[];
+  /** A line more in the answers of a path that go on. */
+  say(path: string, line: unknown): void;
   client(access?: Partial<ClusterAccess>): KubernetesClient;
 }
 
@@ -37,6 +39,7 @@ export async function scriptedApiServer(
   script: readonly (ScriptedAnswer | ((asked: AskedFor) => ScriptedAnswer))[],
 ): Promise<ScriptedApiServer> {
   const asked: AskedFor[] = [];
+  const open = new Map<string, http.ServerResponse[]>();
   const server = http.createServer((request, response) => {
     const { pathname, searchParams } = new URL(request.url!, "http://api");
     const one = { path: pathname, query: searchParams, headers: request.headers };
@@ -49,6 +52,7 @@ export async function scriptedApiServer(
       response.write(typeof line === "string" ? line : `${JSON.stringify(line)}\n`);
     if (answer.isCut === true) setImmediate(() => response.destroy());
     else if (answer.isOpen !== true) response.end();
+    else open.set(pathname, [...(open.get(pathname) ?? []), response]);
   });
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
@@ -60,6 +64,9 @@ export async function scriptedApiServer(
   return {
     url,
     asked,
+    say(path, line) {
+      for (const response of open.get(path) ?? []) response.write(`${JSON.stringify(line)}\n`);
+    },
     client(access = {}) {
       const common = { server: url, anyCertificate: false, namespace: "default", origin: "a test" };
       const client = new KubernetesClient({ ...common, credentials: fixedCredentials({}), ...access }, "tulle-test");
