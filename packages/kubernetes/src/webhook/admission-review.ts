@@ -28,6 +28,8 @@ const apiVersion = "admission.k8s.io/v1";
 /** An API server cuts longer ones, and keeps 4,096 characters of all. */
 const maxWarningCharacters = 256;
 const maxWarnings = 15;
+/** A label of DNS; empty for what lies in none. */
+const namespaceName = /^[a-z0-9-]{0,63}$/;
 
 export function readReview(text: string): ReadReview {
   let review: unknown;
@@ -46,6 +48,8 @@ export function readReview(text: string): ReadReview {
   if (typeof uid !== "string" || uid === "" || uid.length > 256) return wrong("request.uid is no id");
   if (typeof operation !== "string") return wrong("request.operation is no text");
   if (typeof namespace !== "string" || typeof name !== "string") return wrong("request.namespace or name is no text");
+  // It goes into questions to the API server.
+  if (!namespaceName.test(namespace)) return wrong("request.namespace is no name");
   if (!isObject(object)) return wrong("request.object is no object");
   const before = isObject(oldObject) ? oldObject : undefined;
   return { ok: true, request: { uid, operation, namespace, name, object, oldObject: before } };

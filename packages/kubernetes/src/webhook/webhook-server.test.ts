@@ -15,6 +15,7 @@ async function serve(
   isReady = (): boolean => true,
 ) {
   const authority = await createDevelopmentAuthority("a test", Date.now());
+  const released = Promise.withResolvers<void>();
   const { keyPem, chainPem } = await issueDevelopmentCertificate(authority, Date.now());
   const server = await serveWebhooks(
     {
@@ -25,6 +26,10 @@ async function serve(
         "/refuse": () => ({ refusal: "not like this" }),
         "/fail": () => {
           throw new Error("broken");
+        },
+        "/wait": async () => {
+          await released.promise;
+          return {};
         },
       },
       isReady,
@@ -50,7 +55,7 @@ async function serve(
     await answer.body.dump();
     return answer.statusCode;
   };
-  return { server, ask, isServedReady };
+  return { server, ask, isServedReady, release: released.resolve };
 }
 
 const review = (asked: object): string =>
@@ -98,6 +103,11 @@ const malformed: readonly { readonly name: string; readonly body: string; readon
   { name: "no request", body: '{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview"}', says: /request is/ },
   { name: "no id", body: review({ ...good, uid: undefined }), says: /uid/ },
   { name: "no object", body: review({ ...good, object: null }), says: /request.object is no object/ },
+  {
+    name: "a namespace that selects others",
+    body: review({ ...good, namespace: "shop,metadata.name!=shop" }),
+    says: /namespace is no name/,
+  },
   { name: "a namespace that is none", body: review({ ...good, namespace: {} }), says: /namespace/ },
 ];
 
@@ -126,6 +136,27 @@ test("a body of 50 MB is refused, announced or not, and what all bodies take tog
   const small = await serve(t, { allBodiesBytes: 1000 });
   assert.equal((await small.ask("/inject", " ".repeat(2000))).status, 503);
   assert.equal((await small.ask("/inject", review(good))).status, 200);
+});
+
+test("a path that is no path is refused, and the program goes on", async (t) => {
+  const { server, ask } = await serve(t);
+  for (const target of ["//", "http://[", "//["]) {
+    const socket = await idle(t, server.port, `POST ${target} HTTP/1.1\r\nhost: a\r\ncontent-length: 0\r\n\r\n`);
+    const [head] = (await once(socket, "data")) as [Buffer];
+    assert.match(head.toString(), /^HTTP\/1\.1 40[04] /, target);
+  }
+  assert.equal((await ask("/inject", review(good))).status, 200);
+});
+
+test("a body counts until it is answered", async (t) => {
+  const { ask, release } = await serve(t, { allBodiesBytes: 1000 });
+  const waiting = ask("/wait", review({ ...good, name: "x".repeat(600) }));
+  await waitFor(async () => (await ask("/inject", review({ ...good, name: "x".repeat(300) }))).status === 503, {
+    what: "the one that waits to count",
+  });
+  release();
+  assert.equal((await waiting).status, 200);
+  assert.equal((await ask("/inject", review({ ...good, name: "x".repeat(300) }))).status, 200);
 });
 
 async function idle(t: TestContext, port: number, begin = ""): Promise<TLSSocket> {

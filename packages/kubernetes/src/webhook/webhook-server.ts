@@ -35,7 +35,7 @@ export interface RunningWebhookServer {
 export const webhookLimits = {
   /** Of one body: an object of etcd has 1.5 MiB at most, and an update brings two. */
   bodyBytes: 8 * 1024 * 1024,
-  /** Of all bodies that are being read. */
+  /** Of all bodies that are being read or answered. */
   allBodiesBytes: 64 * 1024 * 1024,
   /** Of a request, from its first byte to its last: an API server writes it in one go. */
   requestTimeoutMs: 10_000,
@@ -126,18 +126,21 @@ async function answer(
   request: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> {
-  const { pathname } = new URL(request.url ?? "/", "https://webhook");
+  // Not by `URL`, which throws for what anybody may send ("//").
+  const [pathname = ""] = (request.url ?? "").split("?");
   const handler = Object.hasOwn(handlers, pathname) ? handlers[pathname] : undefined;
   if (handler === undefined) return end(response, 404, "there is nothing here");
   if (request.method !== "POST") return end(response, 405, "a review is asked for by POST");
   if (!/^application\/json\b/.test(request.headers["content-type"] ?? "")) {
     return end(response, 415, "a review is application/json");
   }
-  const body = await readBody(request, limits, reading);
-  if (body.status !== undefined) return end(response, body.status, body.problem);
-  const review = readReview(body.text);
-  if (!review.ok) return end(response, 400, review.problem);
+  // Counted until it is answered: what a handler waits for may take long.
+  const counted = new CountedBytes(reading);
   try {
+    const body = await readBody(request, limits, counted);
+    if (body.status !== undefined) return end(response, body.status, body.problem);
+    const review = readReview(body.text);
+    if (!review.ok) return end(response, 400, review.problem);
     const said = answerText(review.request, await handler(review.request));
     if (response.destroyed) return;
     response.writeHead(200, { "content-type": "application/json", "content-length": Buffer.byteLength(said) });
@@ -145,6 +148,29 @@ async function answer(
   } catch (error) {
     log.error("a review failed", { path: pathname, error: (error as Error).stack });
     end(response, 500, "internal error, see the control plane's log");
+  } finally {
+    counted.forget();
+  }
+}
+
+/** Of one body, in the sum of all. */
+class CountedBytes {
+  readonly #all: { bytes: number };
+  own = 0;
+
+  constructor(all: { bytes: number }) {
+    this.#all = all;
+  }
+
+  /** Of all. */
+  add(bytes: number): number {
+    this.own += bytes;
+    this.#all.bytes += bytes;
+    return this.#all.bytes;
+  }
+
+  forget(): void {
+    this.#all.bytes -= this.own;
   }
 }
 
@@ -152,24 +178,20 @@ type Body =
   | { readonly status: undefined; readonly text: string }
   | { readonly status: number; readonly problem: string };
 
-async function readBody(request: IncomingMessage, limits: Limits, reading: { bytes: number }): Promise<Body> {
+async function readBody(request: IncomingMessage, limits: Limits, counted: CountedBytes): Promise<Body> {
   const tooLarge = { status: 413, problem: `the body has more than ${limits.bodyBytes} bytes` };
   if (Number(request.headers["content-length"] ?? 0) > limits.bodyBytes) return tooLarge;
   const chunks: Buffer[] = [];
-  let bytes = 0;
   try {
     for await (const chunk of request as AsyncIterable<Buffer>) {
-      bytes += chunk.length;
-      reading.bytes += chunk.length;
-      if (bytes > limits.bodyBytes) return tooLarge;
-      if (reading.bytes > limits.allBodiesBytes) return { status: 503, problem: "too many reviews are being read" };
+      const all = counted.add(chunk.length);
+      if (counted.own > limits.bodyBytes) return tooLarge;
+      if (all > limits.allBodiesBytes) return { status: 503, problem: "too many reviews are being read" };
       chunks.push(chunk);
     }
     return { status: undefined, text: Buffer.concat(chunks).toString("utf8") };
   } catch {
     return { status: 400, problem: "the body was cut short" };
-  } finally {
-    reading.bytes -= bytes;
   }
 }
 
