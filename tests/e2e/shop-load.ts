@@ -7,7 +7,16 @@ import { Agent as SecureAgent, request as requestSecurely } from "node:https";
 import type { Socket } from "node:net";
 import { setTimeout as pause } from "node:timers/promises";
 import { waitFor } from "../tools/processes.ts";
-import type { ShopInstance } from "./shop-instance.ts";
+
+/** A shop on a laptop, or on a cluster. */
+export interface LoadedShop {
+  /** An address; this machine's own when missing. */
+  readonly host?: string;
+  readonly port: number;
+  readonly securePort: number;
+  /** Whoever vouches for what its gateway shows. */
+  readonly rootFile: string;
+}
 
 export interface LoadOptions {
   readonly seed: number;
@@ -78,7 +87,7 @@ export function seededRandom(seed: number): () => number {
 }
 
 export class ShopLoad {
-  readonly #shop: ShopInstance;
+  readonly #shop: LoadedShop;
   readonly #options: LoadOptions;
   readonly #random: () => number;
   readonly #ca: Buffer;
@@ -96,7 +105,7 @@ export class ShopLoad {
   /** How long requests come, once that is known. */
   #seconds: number | undefined;
 
-  private constructor(shop: ShopInstance, options: LoadOptions, ca: Buffer) {
+  private constructor(shop: LoadedShop, options: LoadOptions, ca: Buffer) {
     this.#shop = shop;
     this.#options = options;
     this.#ca = ca;
@@ -107,7 +116,7 @@ export class ShopLoad {
     this.#ended = this.#run();
   }
 
-  static async begin(shop: ShopInstance, options: LoadOptions): Promise<ShopLoad> {
+  static async begin(shop: LoadedShop, options: LoadOptions): Promise<ShopLoad> {
     return new ShopLoad(shop, options, await readFile(shop.rootFile));
   }
 
@@ -214,7 +223,8 @@ export class ShopLoad {
     let connectedAtMs: number | undefined;
     const resolve = (answer: string): void => settle({ answer, connectedAtMs });
     const { timeoutMs } = this.#options;
-    const shared: RequestOptions = { host: "127.0.0.1", path, signal: AbortSignal.timeout(timeoutMs) };
+    const { host = "127.0.0.1" } = this.#shop;
+    const shared: RequestOptions = { host, path, signal: AbortSignal.timeout(timeoutMs) };
     const outgoing = secure
       ? requestSecurely({
           ...shared,

@@ -7,6 +7,7 @@ import path from "node:path";
 import { createInterface } from "node:readline";
 import { type Answer, httpRequest } from "../e2e/http-request.ts";
 import type { CountedShop } from "../e2e/requests-on-their-way.ts";
+import type { LoadedShop } from "../e2e/shop-load.ts";
 import { parseCounts, type RequestCount } from "../e2e/shop-instance.ts";
 import { testCertificate } from "../tools/certificates.ts";
 import { type NodePlace, nodes } from "../tools/cluster/addresses.ts";
@@ -67,10 +68,20 @@ export async function troubles(): Promise<string> {
   return `\n${pods}\n${events.split("\n").slice(-30).join("\n")}`;
 }
 
-export class ClusterShop implements CountedShop<ClusterPod>, AsyncDisposable {
+export class ClusterShop implements CountedShop<ClusterPod>, LoadedShop, AsyncDisposable {
+  readonly host = nodes[0].addresses[0];
+  /** The gateway's, of every node. */
+  readonly port: number;
+  readonly securePort: number;
+  readonly rootFile: string;
   readonly #agent = new Agent({ keepAlive: true, maxSockets: 64 });
   readonly #forwards = new Map<string, Promise<PortForward>>();
-  #nodePort: number | undefined;
+
+  private constructor(port: number, securePort: number, rootFile: string) {
+    this.port = port;
+    this.securePort = securePort;
+    this.rootFile = rootFile;
+  }
 
   /** Resolves when every Deployment of it is available. */
   static async apply(): Promise<ClusterShop> {
@@ -83,18 +94,17 @@ export class ClusterShop implements CountedShop<ClusterPod>, AsyncDisposable {
     await kubectl([...secret, `--cert=${files.cert}`, `--key=${files.key}`]);
     await kubectl(["apply", "-f", shopFolder]);
     for (const namespace of ["shop", "tulle-system"]) await untilAvailable(namespace);
-    return new ClusterShop();
+    return new ClusterShop(await nodePortOf("http"), await nodePortOf("https"), files.cert);
   }
 
   /** By the first node's port of the gateway, over a connection that is kept. */
-  async get(target: string, headers: Readonly<Record<string, string>> = {}): Promise<Answer> {
-    this.#nodePort ??= await nodePortOf("tulle-ingressgateway");
-    return httpRequest(`http://${nodes[0].addresses[0]}:${this.#nodePort}${target}`, { headers, agent: this.#agent });
+  get(target: string, headers: Readonly<Record<string, string>> = {}): Promise<Answer> {
+    return httpRequest(`http://${this.host}:${this.port}${target}`, { headers, agent: this.#agent });
   }
 
   /** By a node's port of the gateway as it is now, over a new connection. */
   async getBy(node: NodePlace, target: string, headers: Readonly<Record<string, string>> = {}): Promise<Answer> {
-    const port = await nodePortOf("tulle-ingressgateway");
+    const port = await nodePortOf("http");
     return httpRequest(`http://${node.addresses[0]}:${port}${target}`, { headers, timeoutMs: 3000 });
   }
 
@@ -162,9 +172,9 @@ async function podsOf(namespace: string): Promise<readonly ClusterPod[]> {
   return items.filter(({ metadata }) => metadata.deletionTimestamp === undefined);
 }
 
-async function nodePortOf(service: string): Promise<number> {
-  const filter = 'jsonpath={.spec.ports[?(@.name=="http")].nodePort}';
-  return Number(await kubectl(["get", "service", service, "-n", "tulle-system", "-o", filter]));
+async function nodePortOf(name: "http" | "https"): Promise<number> {
+  const filter = `jsonpath={.spec.ports[?(@.name=="${name}")].nodePort}`;
+  return Number(await kubectl(["get", "service", "tulle-ingressgateway", "-n", "tulle-system", "-o", filter]));
 }
 
 class PortForward {

@@ -1,10 +1,18 @@
 // The relay's stream to a control plane with TLS: it waits for a certificate, shows the newest, and says why it was
 // turned away.
 import assert from "node:assert/strict";
+import { once } from "node:events";
+import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { test } from "node:test";
 import { create } from "@bufbuild/protobuf";
 import { type CertificateAuthority, checkWorkloadCertificate, type WorkloadCertificate } from "@tulle/identity";
-import { type ByteStream, encodeRequest, resourceType } from "@tulle/xds";
+import {
+  type ByteStream,
+  type ByteStreamLimits,
+  defaultByteStreamLimits,
+  encodeRequest,
+  resourceType,
+} from "@tulle/xds";
 import { NodeSchema } from "@tulle/xds/envoy/config/core/v3/base_pb";
 import { waitFor } from "../../../../tests/tools/processes.ts";
 import { issueTo, newAuthority, testAuthority } from "../testing/test-authority.ts";
@@ -31,9 +39,9 @@ class TestIdentity implements RelayIdentity {
   }
 }
 
-function openStream(url: string, identity: RelayIdentity) {
+function openStream(url: string, identity: RelayIdentity, limits?: ByteStreamLimits) {
   const events: string[] = [];
-  const stream: ByteStream = openUpstream(url, identity, "sotw", {
+  const on = {
     onOpen: () => {
       events.push("open");
       const request = {
@@ -47,8 +55,9 @@ function openStream(url: string, identity: RelayIdentity) {
       stream.write(encodeRequest(request, create(NodeSchema, { id: "sidecar~127.0.0.1~web-1.shop~shop.svc" })));
     },
     onMessage: () => events.push("message"),
-    onEnd: (reason) => events.push(reason),
-  });
+    onEnd: (reason: string) => events.push(reason),
+  };
+  const stream: ByteStream = openUpstream(url, identity, "sotw", on, limits);
   return { stream, events };
 }
 
@@ -66,6 +75,34 @@ test("a stream waits for the first certificate, and then shows it", async (conte
   await identity.take(mesh.authority);
   assert.deepEqual(events, ["open"]);
   assert.deepEqual(controlPlane.story, [ads]);
+});
+
+test("a stream to a control plane whose machine is gone ends, so that another one is asked", async (context) => {
+  const mesh = await testAuthority(context);
+  const controlPlane = await TestControlPlane.start(mesh);
+  const { hostname, port } = new URL(controlPlane.url);
+  const ends: Socket[] = [];
+  // What leads there: it says nothing any more, as a machine without power.
+  const way = createServer((near) => {
+    const far = connect({ host: hostname, port: Number(port) });
+    ends.push(near, far);
+    near.pipe(far).pipe(near);
+    for (const each of [near, far]) each.on("error", () => undefined);
+  }).listen(0, "127.0.0.1");
+  await once(way, "listening");
+  mesh.cleanUp.defer(() => {
+    way.close();
+    for (const each of ends) each.destroy();
+  });
+  const identity = new TestIdentity();
+  const limits = { ...defaultByteStreamLimits, keepAliveIntervalMs: 200, keepAliveTimeoutMs: 200 };
+  const url = `https://127.0.0.1:${(way.address() as AddressInfo).port}`;
+  const { stream, events } = openStream(url, identity, limits);
+  mesh.cleanUp.defer(() => stream.close());
+  await identity.take(mesh.authority);
+  await waitFor(() => controlPlane.story.length > 0, { what: "the stream to be open" });
+  for (const each of ends) each.unpipe().pause();
+  await waitFor(() => events.length === 2, { what: "the stream to end", details: () => events.join("\n") });
 });
 
 test("a stream that was closed while it waited opens no more", async (context) => {

@@ -1,7 +1,14 @@
 // Opens the relay's stream to the control plane: at once in a mesh without an authority, else as soon as the workload
 // has a certificate to show, and with the newest one.
 import type { WorkloadCertificate } from "@tulle/identity";
-import { type ByteStream, type ByteStreamEvents, type XdsVariant, openByteStream } from "@tulle/xds";
+import {
+  type ByteStream,
+  type ByteStreamEvents,
+  type ByteStreamLimits,
+  defaultByteStreamLimits,
+  openByteStream,
+  type XdsVariant,
+} from "@tulle/xds";
 import { clientTls } from "../identity/client-tls.ts";
 
 /** What the relay needs of a workload's identity. */
@@ -10,17 +17,28 @@ export interface RelayIdentity {
   follow(listener: (certificate: WorkloadCertificate) => void): () => void;
 }
 
+/**
+ * Who hands out certificates is Tulle or Istio, and both take pings so often (Istio's agent sends them so): where the
+ * machine of a control plane is gone, its proxies find another one within 40 s. They would keep endpoints that are gone.
+ */
+const meshLimits: ByteStreamLimits = {
+  ...defaultByteStreamLimits,
+  keepAliveIntervalMs: 30_000,
+  keepAliveTimeoutMs: 10_000,
+};
+
 /** As `openByteStream`; one that waits for a certificate opens when it comes. */
 export function openUpstream(
   controlPlane: string,
   identity: RelayIdentity | undefined,
   variant: XdsVariant,
   events: ByteStreamEvents,
+  limits = meshLimits,
 ): ByteStream {
   return identity === undefined
     ? openByteStream(controlPlane, events, { variant })
     : new CertifiedStream(identity, () =>
-        openByteStream(controlPlane, events, { variant, tls: () => clientTls(identity.current!) }),
+        openByteStream(controlPlane, events, { variant, limits, tls: () => clientTls(identity.current!) }),
       );
 }
 
