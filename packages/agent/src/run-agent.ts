@@ -128,7 +128,7 @@ async function run(
         log.info("a program of the pod says that it needs its proxy no more");
         quit.abort();
       },
-      drained: () => pause(settings.minimumDrainMs, undefined, { ref: false }),
+      drained: () => pause(settings.endHoldMs, undefined, { ref: false }),
       dataPlane: () => proxy,
       metrics: new MergedMetrics({
         application: settings.applicationMetrics,

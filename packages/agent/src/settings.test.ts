@@ -34,6 +34,7 @@ test("five variables are enough", () => {
       logLevel: "info",
       drainMs: 5000,
       minimumDrainMs: 5000,
+      endHoldMs: 5000,
       isMachine: false,
       listenerDrainMs: 45_000,
       memoryLimitBytes: 0,
