@@ -29,7 +29,11 @@ function reader(pods: readonly PodRow[], endpoints: readonly string[], mesh: str
     {
       kind: "EndpointSlice",
       metadata: { name: "catalog", namespace, labels: { "kubernetes.io/service-name": "catalog" } },
-      endpoints: endpoints.map((name) => ({ addresses: ["127.0.0.2"], targetRef: { kind: "Pod", name } })),
+      endpoints: endpoints.map((name) => ({
+        addresses: ["127.0.0.2"],
+        targetRef: { kind: "Pod", name },
+        ...(name === "gone" ? { conditions: { ready: false, serving: true, terminating: true } } : {}),
+      })),
     },
     ...(mesh === ""
       ? []
@@ -54,6 +58,12 @@ for (const { name, endpoints, mesh = "", identities, isUpgraded } of [
   { name: "the mesh asks", endpoints: ["a"], mesh: "h2UpgradePolicy: UPGRADE", identities: ["one"], isUpgraded: true },
   { name: "one has no sidecar", endpoints: ["a", "bare"], identities: ["default", "one"] },
   { name: "one is no pod of the mesh", endpoints: ["a", "elsewhere"], identities: ["one"] },
+  {
+    name: "one has left, and its slice does not know",
+    endpoints: ["a", "gone"],
+    identities: ["one"],
+    isUpgraded: true,
+  },
   { name: "nobody", endpoints: [], identities: [] },
   { name: "the mesh forbids it", endpoints: ["a"], mesh: "h2UpgradePolicy: DO_NOT_UPGRADE", identities: ["one"] },
 ] as const) {

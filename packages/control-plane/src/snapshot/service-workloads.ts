@@ -30,9 +30,11 @@ export function serviceWorkloads(store: ResourceReader, trustDomain: string): Se
     const service = metadata.labels?.[serviceNameLabel];
     if (service === undefined || endpoints.length === 0) continue;
     const workloads = gathered(byService, `${metadata.namespace}/${service}`);
-    for (const { targetRef } of endpoints) {
+    for (const { targetRef, conditions } of endpoints) {
       const namespace = targetRef?.namespace ?? metadata.namespace;
       const pod = pods.get(`${namespace}/${targetRef?.name}`);
+      // Its pod has gone, and whoever writes the slice has not heard of it: nothing is sent there.
+      if (pod === undefined && (conditions?.ready === false || conditions?.terminating === true)) continue;
       if (pod === undefined || !hasSidecar(pod)) workloads.haveSidecars = false;
       if (pod === undefined) continue;
       workloads.identities.add(podIdentity(pod, trustDomain));
