@@ -121,6 +121,8 @@ export class LeaderElection {
     const { identity, clock } = this.#options;
     const there = await this.#read();
     if (there !== undefined) this.#see(there);
+    // Somebody has removed it. Written over the one of before it would be refused, time and again.
+    else this.#seen = undefined;
     const spec = there?.spec ?? {};
     const { holderIdentity: holder = "", leaseDurationSeconds = leaseSeconds, leaseTransitions = 0 } = spec;
     const isOurs = holder === identity;

@@ -20,6 +20,7 @@ export interface ScriptedAnswer {
 }
 
 export interface AskedFor {
+  readonly method: string;
   readonly path: string;
   readonly query: URLSearchParams;
   readonly headers: http.IncomingHttpHeaders;
@@ -42,7 +43,7 @@ export async function scriptedApiServer(
   const open = new Map<string, http.ServerResponse[]>();
   const server = http.createServer((request, response) => {
     const { pathname, searchParams } = new URL(request.url!, "http://api");
-    const one = { path: pathname, query: searchParams, headers: request.headers };
+    const one = { method: request.method!, path: pathname, query: searchParams, headers: request.headers };
     const scripted = script[Math.min(asked.length, script.length - 1)]!;
     asked.push(one);
     const answer = typeof scripted === "function" ? scripted(one) : scripted;
