@@ -87,6 +87,26 @@ test("a server that knows no initial events is asked for pages", async (t) => {
   assert.equal(server.asked[3]!.query.get("resourceVersion"), "7");
 });
 
+test("a list that breaks off between two pages is read from its first one again", async (t) => {
+  const page = (name: string, next: string) => ({
+    lines: [{ metadata: { resourceVersion: "7", continue: next }, items: [object(name, "1")] }],
+  });
+  const { server, clock, told, until, asked } = await follow(t, [
+    noInitialEvents,
+    page("a", "more"),
+    { status: 500, lines: [status(500, "InternalError")] },
+    page("a", "more"),
+    page("b", ""),
+    silent,
+  ]);
+  await asked(3);
+  await waitFor(() => clock.waiting.includes(600), { what: "a wait" });
+  await clock.next();
+  await until(1);
+  assert.deepEqual(told, ["all: a b"]);
+  assert.equal(server.asked[3]!.query.get("watch"), null);
+});
+
 for (const [name, ending] of [
   ["an event", { type: "ERROR", object: status(410, "Expired", "too old resource version") }],
   ["an answer", undefined],
@@ -163,6 +183,28 @@ test("watches that end as they began are asked for more and more seldom", async 
   }
   assert.deepEqual(waits, [600, 1200, 2400, 4800, 9600, 19_200]);
   assert.equal(server.asked.length <= 8, true);
+});
+
+test("a quiet kind comes back from a second gap as soon as from the first", async (t) => {
+  const away: ScriptedAnswer = { status: 503, lines: [status(503, "ServiceUnavailable")] };
+  const bookmark = { type: "BOOKMARK", object: { metadata: { resourceVersion: "9" } } };
+  const { clock, asked } = await follow(t, [
+    { lines: [listEnd("5")] },
+    away,
+    away,
+    { lines: [bookmark] },
+    away,
+    silent,
+  ]);
+  for (const [count, wait] of [
+    [2, 600],
+    [3, 1200],
+    [5, 600],
+  ] as const) {
+    await asked(count);
+    await waitFor(() => clock.waiting.includes(wait), { what: `a wait of ${wait}`, details: () => `${clock.waiting}` });
+    await clock.next();
+  }
 });
 
 test("what this account may not see is said, with what to do", async (t) => {

@@ -177,6 +177,7 @@ export class ObjectFollower {
     const { path } = this.#served;
     const objects: KubernetesObject[] = [];
     let next: string | undefined;
+    let version: string | undefined;
     do {
       const page: ObjectList = await client.request<ObjectList>({
         path,
@@ -188,8 +189,10 @@ export class ObjectFollower {
       });
       objects.push(...(page.items ?? []));
       next = page.metadata?.continue === "" ? undefined : page.metadata?.continue;
-      this.#version = page.metadata?.resourceVersion;
+      version = page.metadata?.resourceVersion;
     } while (next !== undefined);
+    // Not before: a watch from there would tell nothing of the pages that could not be read.
+    this.#version = version;
     this.#tellAll(objects);
     this.#isWell();
   }
@@ -243,10 +246,11 @@ export class ObjectFollower {
     const version = given?.metadata?.resourceVersion;
     if (given === undefined || version === undefined) throw new Error(`an event of a watch without an object: ${type}`);
     if (type === "BOOKMARK") {
-      this.#version = initial === undefined ? version : this.#version;
-      if (given.metadata.annotations?.["k8s.io/initial-events-end"] !== "true" || initial === undefined) return initial;
+      const isWhole = given.metadata.annotations?.["k8s.io/initial-events-end"] === "true";
+      if (initial !== undefined && !isWhole) return initial;
       this.#version = version;
-      this.#tellAll(initial);
+      if (initial !== undefined) this.#tellAll(initial);
+      // A kind of which nothing is told has bookmarks alone: the next gap is not waited out as if it went on.
       this.#isWell();
       return undefined;
     }
