@@ -42,8 +42,8 @@ export class StatusWriter {
   readonly #options: StatusWriterOptions;
   readonly #trouble: Trouble;
   readonly #ends: readonly Unwatch[];
-  /** What was written, until the watch tells of it. */
-  readonly #written = new Map<string, unknown>();
+  /** What was written, and over which version: until the watch tells of another. */
+  readonly #written = new Map<string, { readonly over: string | undefined; readonly status: unknown }>();
   #cancel: () => void = () => undefined;
   #isSoon = false;
   #working: Promise<void> | undefined;
@@ -103,11 +103,13 @@ export class StatusWriter {
         ({ resource }) => keyText(resource!),
       );
     const [findings, setAside, syncs] = [byKey(known.findings()), byKey(known.setAside()), known.syncs()];
-    return store.objects().flatMap((object): [FollowedObject, object | undefined][] => {
-      const { key, status, isShadowed } = object;
-      const id = idOf(object);
+    const objects = store.objects();
+    const versions = new Map(objects.map((object) => [idOf(object), object.version]));
+    for (const [id, { over }] of this.#written) if (versions.get(id) !== over) this.#written.delete(id);
+    return objects.flatMap((object): [FollowedObject, object | undefined][] => {
+      const { key, isShadowed } = object;
       const isOurs = /(?:^|\.)tulle\.io\//.test(object.apiVersion);
-      const there = this.#written.get(id) ?? status;
+      const there = (this.#written.get(idOf(object)) ?? object).status;
       // Of Istio's groups others write, too: only what nobody else can say is said.
       if (!isOurs && !isShadowed) return saysShadowed(there) ? [[object, undefined]] : [];
       const text = keyText(key);
@@ -138,7 +140,7 @@ export class StatusWriter {
         contentType: "application/apply-patch+yaml",
         body: { apiVersion, kind, metadata, ...(status === undefined ? {} : { status }) },
       });
-      this.#written.set(idOf(object), answer.status ?? {});
+      this.#written.set(idOf(object), { over: object.version, status: answer.status ?? {} });
       this.#trouble.end("statuses are written again");
     } catch (error) {
       // Gone meanwhile; others are tried again with the next look.
@@ -151,9 +153,8 @@ export class StatusWriter {
   }
 }
 
-/** An object that was made anew, or changed, has another one. */
-function idOf({ apiVersion, key, generation }: FollowedObject): string {
-  return `${apiVersion} ${keyText(key)} ${generation}`;
+function idOf({ apiVersion, key }: FollowedObject): string {
+  return `${apiVersion} ${keyText(key)}`;
 }
 
 function saysShadowed(status: unknown): boolean {

@@ -56,6 +56,8 @@ interface Held {
 export interface FollowedObject {
   readonly key: ResourceKey;
   readonly apiVersion: string;
+  /** Of the API server; another one for each change, and for an object that was made anew. */
+  readonly version: string | undefined;
   readonly generation: number;
   readonly status: unknown;
   /** It could be read as it is now. */
@@ -247,6 +249,7 @@ export class KubernetesStore extends StoreOverMemory {
       ? {
           key,
           apiVersion: object.apiVersion ?? apiVersion,
+          version,
           generation,
           status: object.status,
           isRead,

@@ -1,0 +1,64 @@
+// When a status is written, over an API server that takes each.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { setImmediate as nextTurn } from "node:timers/promises";
+import { Logging } from "@tulle/telemetry";
+import { ManualClock } from "@tulle/timing/testing";
+import { waitFor } from "../../../../tests/tools/processes.ts";
+import type { FollowedObject } from "../store/kubernetes-store.ts";
+import { scriptedApiServer } from "../testing/scripted-api-server.ts";
+import { StatusWriter } from "./status-writer.ts";
+
+const accepted = { type: "Accepted", status: "True", reason: "Accepted", message: "", observedGeneration: 1 };
+const status = { observedGeneration: 1, conditions: [{ ...accepted, lastTransitionTime: "1970-01-01T00:00:10Z" }] };
+const rule = (version: string, more: Partial<FollowedObject> = {}): FollowedObject => ({
+  key: { kind: "VirtualService", namespace: "shop", name: "web" },
+  apiVersion: "networking.tulle.io/v1",
+  version,
+  generation: 1,
+  status: undefined,
+  isRead: true,
+  isShadowed: false,
+  ...more,
+});
+
+test("a status is written once, until another version shows that it is not there", async (t) => {
+  const server = await scriptedApiServer(t, [{ lines: [{ status }] }]);
+  const clock = new ManualClock();
+  let objects = [rule("1")];
+  const writer = new StatusWriter({
+    client: server.client(),
+    store: { watch: () => () => undefined, objects: () => objects },
+    known: {
+      findings: () => [],
+      setAside: () => [],
+      syncs: () => new Map(),
+      refusals: () => [],
+      more: () => ({}),
+    },
+    leadership: { isLeader: true, follow: () => () => undefined },
+    clock,
+    log: new Logging({ sink: () => undefined }).logger("kubernetes"),
+  });
+  t.after(() => writer.close());
+  const written: number[] = [];
+  for (const next of [
+    rule("1"),
+    // The watch has not told of it yet.
+    rule("1"),
+    rule("2", { status }),
+    // Somebody has taken it back.
+    rule("3"),
+    rule("4", { status }),
+    // Removed, and made anew.
+    rule("9"),
+  ]) {
+    objects = [next];
+    await waitFor(() => clock.waiting.length === 1, { what: "the next look" });
+    await clock.next();
+    await nextTurn();
+    await waitFor(() => clock.waiting.length === 1, { what: "its end" });
+    written.push(server.asked.length);
+  }
+  assert.deepEqual(written, [1, 1, 1, 2, 2, 3]);
+});
