@@ -7,7 +7,9 @@ import { type TestContext, test } from "node:test";
 import type { Clock } from "@tulle/timing";
 import { create } from "@bufbuild/protobuf";
 import {
+  type AuthorityStorage,
   authorityText,
+  type CheckedAuthority,
   createAuthority,
   createCsr,
   generateKey,
@@ -70,6 +72,7 @@ async function openAt(
   context: TestContext,
   time: ManualTime = new ManualTime(),
   stateDirectory?: string,
+  more: Partial<Parameters<typeof MeshAuthority.open>[0]> = {},
 ): Promise<Opened> {
   const folder = stateDirectory ?? temporaryFolder("tulle-ca-");
   const log: LogEntry[] = [];
@@ -81,6 +84,7 @@ async function openAt(
     now: () => time.nowMs,
     log: new Logging({ sink: (entry) => void log.push(entry) }).logger("ca"),
     metrics: caMetrics(registry),
+    ...more,
   });
   context.after(() => authority.close());
   return { authority, time, log, registry, stateDirectory: folder };
@@ -241,4 +245,76 @@ test("an authority that ends is spoken of long before, once a day", async (conte
   await time.move(8 * dayMs);
   await waitFor(() => spoken().length === 4, { what: "the next day" });
   assert.deepEqual(spoken().slice(2), ["error", "error"]);
+});
+
+/** Shared by several control planes, as on a cluster, with what an operator has given. */
+class SharedState {
+  text: string | undefined;
+  given: CheckedAuthority | undefined;
+  readonly listeners = new Set<() => void>();
+
+  /** What one control plane sees of it; `isAway` keeps it from reading. */
+  seenBy(one: { isAway: boolean }): AuthorityStorage {
+    let seen: string | undefined;
+    return {
+      place: "a test",
+      givenPlace: "a test's",
+      read: async () => {
+        if (one.isAway) throw new Error("the server is away");
+        return (seen = this.text);
+      },
+      write: async (state) => {
+        if (seen !== this.text) return false;
+        // As an API server does: what changes nothing is told to nobody.
+        if (state === this.text) return true;
+        seen = this.text = state;
+        for (const hear of this.listeners) hear();
+        return true;
+      },
+      readGiven: async () => this.given,
+      follow: (listener) => {
+        this.listeners.add(listener);
+        return () => void this.listeners.delete(listener);
+      },
+    };
+  }
+}
+
+test("a change that cannot be read when it is told is read a little later", async (context) => {
+  const shared = new SharedState();
+  const other = { isAway: false };
+  const leader = await openAt(context, new ManualTime(), undefined, { storage: shared.seenBy({ isAway: false }) });
+  const follower = await openAt(context, new ManualTime(), undefined, {
+    storage: shared.seenBy(other),
+    leadership: { isLeader: false, leader: "another", follow: () => () => undefined },
+  });
+  const phases = () => [leader, follower].map(({ authority }) => authority.signing.state.phase);
+  other.isAway = true;
+  await leader.authority.rotateRoot();
+  await waitFor(() => follower.log.some(({ message }) => /cannot be read/.test(message)), { what: "a failure" });
+  assert.deepEqual(phases(), ["introducing", "steady"]);
+  other.isAway = false;
+  await follower.time.move(5_000);
+  await waitFor(() => phases()[1] === "introducing", { what: "the change" });
+});
+
+test("what was given while nobody led is taken up by whoever leads next", async (context) => {
+  const shared = new SharedState();
+  const leadership = { isLeader: false, leader: undefined, hear: () => undefined as void };
+  const follow = (listener: () => void) => {
+    leadership.hear = listener;
+    return () => undefined;
+  };
+  const { authority } = await openAt(context, new ManualTime(), undefined, {
+    storage: shared.seenBy({ isAway: false }),
+    leadership: Object.assign(leadership, { follow }),
+  });
+  const material = await createAuthority({ trustDomain: "cluster.local", nowMs: authority.now() });
+  shared.given = { ok: true, material };
+  for (const hear of shared.listeners) hear();
+  await waitFor(() => authority.isBroughtAlong, { what: "it to hear" });
+  assert.equal(authority.signing.state.phase, "steady");
+  leadership.isLeader = true;
+  leadership.hear();
+  await waitFor(() => authority.signing.state.phase === "introducing", { what: "the change" });
 });

@@ -48,6 +48,8 @@ export interface MeshAuthorityOptions {
 
 /** Phases are minutes to months long, and a sleeping machine's timers come late. */
 const lookEveryMs = 60_000;
+/** After a change that could not be read. */
+const rereadMs = 5_000;
 const servingTtlMs = 24 * 3_600_000;
 /** An authority that is about to expire is mentioned this often. */
 const warnEveryMs = 24 * 3_600_000;
@@ -64,6 +66,9 @@ export class MeshAuthority {
   #warnedMs = -Infinity;
   #cancelLook: () => void = () => undefined;
   #isClosed = false;
+  /** How often it was told that something may have changed, and up to which of them it has looked. */
+  #heard = 0;
+  #taken = 0;
 
   private constructor(
     options: MeshAuthorityOptions,
@@ -100,8 +105,10 @@ export class MeshAuthority {
       cacerts: isBroughtAlong ? storage.givenPlace : undefined,
     });
     await mesh.#look();
-    mesh.#unfollow.push(storage.follow?.(() => void mesh.#adopt()) ?? (() => undefined));
-    mesh.#unfollow.push(leadership?.follow(() => void mesh.#look()) ?? (() => undefined));
+    const adopt = (): void => void mesh.#adopt();
+    mesh.#unfollow.push(storage.follow?.(adopt) ?? (() => undefined));
+    // What was given while nobody led waits for whoever does.
+    mesh.#unfollow.push(leadership?.follow(adopt) ?? (() => undefined));
     return mesh;
   }
 
@@ -183,6 +190,7 @@ export class MeshAuthority {
   async #adopt(): Promise<void> {
     if (this.#isClosed) return;
     const { storage, log, leadership } = this.#options;
+    const heard = (this.#heard += 1);
     try {
       if (await this.signing.adopt()) {
         log.warning("the mesh's root changes", { phase: this.signing.state.phase });
@@ -203,10 +211,13 @@ export class MeshAuthority {
         log.warning("the mesh's root changes", { phase: this.signing.state.phase, to: storage.givenPlace });
         await this.#changed();
       }
+      this.#taken = Math.max(this.#taken, heard);
     } catch (error) {
-      log.error("the authority's state cannot be read; it stays as it is", { reason: String(error) });
+      log.error("the authority's state cannot be read; it stays as it is, and is tried again", {
+        reason: String(error),
+      });
     }
-    this.#schedule();
+    await this.#look();
   }
 
   /** Does what is due: the next phase, an own certificate, a warning. */
@@ -233,10 +244,14 @@ export class MeshAuthority {
   #schedule(): void {
     this.#cancelLook();
     if (this.#isClosed) return;
-    const dueMs = Math.min(this.signing.rotationDueMs ?? Infinity, this.#serving.renewMs) - this.now();
+    const { clock, leadership } = this.#options;
+    const isUnread = this.#taken < this.#heard;
+    // Who does not lead hears of the next phase.
+    const rotationMs = leadership?.isLeader === false ? Infinity : (this.signing.rotationDueMs ?? Infinity);
+    const dueMs = Math.min(rotationMs, this.#serving.renewMs) - this.now();
     // A write that failed is tried again, and not at once.
-    const delayMs = Math.min(lookEveryMs, Math.max(dueMs, 100));
-    this.#cancelLook = this.#options.clock.after(delayMs, () => void this.#look());
+    const delayMs = isUnread ? rereadMs : Math.min(lookEveryMs, Math.max(dueMs, 100));
+    this.#cancelLook = clock.after(delayMs, () => void (isUnread ? this.#adopt() : this.#look()));
   }
 
   async #changed(): Promise<void> {

@@ -150,6 +150,11 @@ test("a later change with a shorter overlap keeps the promises of an earlier one
   assert.equal(shown(onward), "retiring: third; third second first; 25 h");
 });
 
+test("what is introduced already, given once more, gives the very same state", () => {
+  const introducing = beginRotation(steady, second, times, nowMs);
+  assert.equal(beginRotation(introducing, second, times, nowMs + hourMs / 2), introducing);
+});
+
 test("nothing that is due gives the very same state", () => {
   const introducing = beginRotation(steady, second, times, nowMs);
   assert.equal(advanceRotation(introducing, nowMs + 1), introducing);

@@ -46,7 +46,8 @@ export function beginRotation(
   times: RotationTimes,
   nowMs: number,
 ): AuthorityState {
-  if (state.phase !== "introducing" && sameMaterial(state.signing, next)) return state;
+  // The same object: whoever is told of each change asks again and again for what was given.
+  if (sameMaterial(state.phase === "introducing" ? state.next : state.signing, next)) return state;
   const heardOf = rootsHeardOf(state);
   if (isSubset(next.roots, heardOf)) return retire(state, next, nowMs + times.overlapMs);
   if (state.phase === "introducing" && isSubset(next.roots, state.next.roots)) return { ...state, next };
