@@ -19,7 +19,7 @@ export interface RelayIdentity {
 
 /**
  * Who hands out certificates is Tulle or Istio, and both take pings so often (Istio's agent sends them so): where the
- * machine of a control plane is gone, its proxies find another one within 40 s. They would keep endpoints that are gone.
+ * machine of a control plane is gone, its proxies ask another one within 40 s, and do not keep endpoints that are gone.
  */
 const meshLimits: ByteStreamLimits = {
   ...defaultByteStreamLimits,

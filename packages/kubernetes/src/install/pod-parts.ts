@@ -30,6 +30,8 @@ export function spread(labels: Template): Readonly<Record<string, Template>> {
     topologyKey,
     whenUnsatisfiable: "ScheduleAnyway",
     labelSelector: { matchLabels: labels },
+    // Those that a roll-out is about to end do not count: without it both new ones may land on one node.
+    matchLabelKeys: ["pod-template-hash"],
   });
   return { topologySpreadConstraints: [over("kubernetes.io/hostname"), over("topology.kubernetes.io/zone")] };
 }
