@@ -5,7 +5,7 @@ import { type IncomingMessage, request } from "node:http";
 import net from "node:net";
 import { test } from "node:test";
 import { freeAddressBlock, waitFor } from "../../../tests/tools/processes.ts";
-import { healthPort, maxPages, startHealthServer } from "./health-server.ts";
+import { healthPort, maxAwaited, maxPages, startHealthServer } from "./health-server.ts";
 import { metricsPort } from "./settings.ts";
 
 /** More than the sockets' buffers of both ends hold. */
@@ -67,6 +67,34 @@ test("a hook of the pod's programs is answered once clients know that the pod le
   assert.equal(isAnswered, false);
   resolve();
   assert.equal(await hook, 200);
+});
+
+test("who waits for hooks keeps no probe out", async (context) => {
+  const podAddress = `${await freeAddressBlock()}.1`;
+  let waiting = 0;
+  const server = await startHealthServer({
+    podAddress,
+    leaving: new AbortController().signal,
+    dataPlane: () => undefined,
+    metrics: { page: () => Promise.reject(new Error("nobody asks")) },
+    probes: { ask: (path) => (path === "/app" ? Promise.resolve({ status: 200, text: "yes" }) : undefined) },
+    drained: () => {
+      waiting += 1;
+      return new Promise(() => undefined);
+    },
+  });
+  context.after(() => server[Symbol.asyncDispose]());
+  const most = 1024;
+  const ends: Promise<unknown>[] = [];
+  for (let asked = 1; asked <= most; asked += 1) {
+    const socket = net.connect(metricsPort, podAddress).on("error", () => undefined);
+    ends.push(once(socket, "close"));
+    context.after(() => socket.destroy());
+    socket.write("GET /app-lifecycle/drain HTTP/1.1\r\nhost: a\r\n\r\n");
+    if (asked % 64 === 0) await waitFor(() => waiting === asked, { what: `${asked} to wait` });
+  }
+  assert.equal((await fetch(`http://${podAddress}:${metricsPort}/app`)).status, 200);
+  await Promise.all(ends.slice(0, most - maxAwaited));
 });
 
 test("programs of the pod alone may end the agent, and probes are asked at one port", async (context) => {

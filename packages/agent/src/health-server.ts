@@ -30,6 +30,11 @@ const maxConnections = 1024;
  * oldest makes way.
  */
 export const maxPages = 16;
+/**
+ * Answers that somebody waits for: a hook's comes after seconds, and so does a probe's while the application is slow.
+ * The oldest makes way, so that no probe is kept out.
+ */
+export const maxAwaited = 256;
 
 export interface HealthServerOptions {
   /** `::` for all addresses of both families, or of the one that there is. */
@@ -57,12 +62,7 @@ export async function startHealthServer({
   drained,
 }: HealthServerOptions): Promise<AsyncDisposable> {
   const pages = new Set<ServerResponse>();
-  const admitPage = (response: ServerResponse): void => {
-    const [oldest] = pages;
-    if (pages.size >= maxPages) oldest!.destroy();
-    pages.add(response);
-    response.once("close", () => pages.delete(response));
-  };
+  const awaited = new Set<ServerResponse>();
   const onRequest = (request: IncomingMessage, response: ServerResponse): void => {
     const respond = (status: number, body: string, contentType = "text/plain; charset=UTF-8"): void => {
       if (response.destroyed) return;
@@ -75,16 +75,21 @@ export async function startHealthServer({
       respond(200, "the agent ends\n");
       return onQuit?.();
     }
-    if (request.url === drainPath && request.socket.localPort === metricsPort && drained !== undefined)
+    if (request.url === drainPath && request.socket.localPort === metricsPort && drained !== undefined) {
+      admit(response, awaited, maxAwaited);
       return void drained().then(() => respond(200, "drained\n"));
+    }
     const answer = request.socket.localPort === metricsPort ? probes?.ask(request.url ?? "") : undefined;
-    if (answer !== undefined) return void answer.then(({ status, text }) => respond(status, `${text}\n`));
+    if (answer !== undefined) {
+      admit(response, awaited, maxAwaited);
+      return void answer.then(({ status, text }) => respond(status, `${text}\n`));
+    }
     // Istio's agent answers at both.
     const isMetrics = request.url === metricsPath || request.url === "/metrics";
     if (request.url !== healthPath && !isMetrics) respond(404, "not found\n");
     else if (request.method !== "GET" && request.method !== "HEAD") respond(405, "GET only\n");
     else if (isMetrics) {
-      admitPage(response);
+      admit(response, pages, maxPages);
       void metrics.page(request.headers).then(({ contentType, text }) => respond(200, text, contentType));
     } else if (leaving.aborted) respond(503, "the agent is stopping\n");
     else
@@ -101,6 +106,17 @@ export async function startHealthServer({
     throw error;
   }
   return { [Symbol.asyncDispose]: close };
+}
+
+function admit(response: ServerResponse, open: Set<ServerResponse>, most: number): void {
+  const [oldest] = open;
+  if (open.size >= most) {
+    // Forgotten at once: its end comes later.
+    open.delete(oldest!);
+    oldest!.destroy();
+  }
+  open.add(response);
+  response.once("close", () => open.delete(response));
 }
 
 /** 127.0.0.6 is the proxy, which calls in the name of others. */
