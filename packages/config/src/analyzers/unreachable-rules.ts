@@ -10,6 +10,8 @@ import type { Analyzer, Discovery } from "./analyzer.ts";
 
 /** Conditions compared for one list of routes; each is compared with all before it. */
 const maxComparedMatches = 1000;
+/** Pairs of server names that are compared for two conditions. */
+const maxComparedNames = 10_000;
 
 type Protocol = "http" | "tls" | "tcp";
 type Match = HttpMatch | TlsMatch | TcpMatch;
@@ -37,6 +39,7 @@ function* unreachable(resource: VirtualService, protocol: Protocol): Generator<D
   for (const [route, { match }] of (resource.spec[protocol] ?? []).entries()) {
     const conditions: readonly Match[] = match === undefined || match.length === 0 ? [{}] : match;
     const covers = conditions.map((condition, index) => {
+      if (earlier.length >= maxComparedMatches) return undefined;
       const cover = earlier.find((known) => isCovered(condition, known.match));
       earlier.push({ route, index, match: condition });
       return cover;
@@ -63,7 +66,7 @@ function* unreachable(resource: VirtualService, protocol: Protocol): Generator<D
         };
       }
     }
-    if (earlier.length > maxComparedMatches) break;
+    if (earlier.length >= maxComparedMatches) break;
   }
 }
 
@@ -71,6 +74,7 @@ function isCovered(later: Match, earlier: Match): boolean {
   if (!("sniHosts" in earlier)) return isHttpCovered(later, earlier);
   if (!("sniHosts" in later)) return false;
   const { sniHosts, ...others } = earlier;
+  if (later.sniHosts.length * sniHosts.length > maxComparedNames) return false;
   return (
     later.sniHosts.every((host) => sniHosts.some((known) => hostCovers(known, host))) && isHttpCovered(later, others)
   );

@@ -7,9 +7,10 @@ import { quote } from "../schema/formats.ts";
  * here.
  */
 export function exportsFit({ exportTo = [] }: { readonly exportTo?: readonly string[] }, report: Report): void {
+  const seen = new Set<string>();
   exportTo.forEach((entry, index) => {
-    if (exportTo.indexOf(entry) !== index)
-      report({ path: ["exportTo", index], message: `${quote(entry)} is listed twice` });
+    if (seen.has(entry)) report({ path: ["exportTo", index], message: `${quote(entry)} is listed twice` });
+    seen.add(entry);
     if (entry === "~") {
       report({
         path: ["exportTo", index],

@@ -75,9 +75,10 @@ type Spec = ObjectValue<typeof entryFields>;
 
 /** Istio's rules of a list of namespaces; `~`, nobody, stands alone. */
 function exportsFit({ exportTo = [] }: Spec, report: Report): void {
+  const seen = new Set<string>();
   exportTo.forEach((entry, index) => {
-    if (exportTo.indexOf(entry) !== index)
-      report({ path: ["exportTo", index], message: `${quote(entry)} is listed twice` });
+    if (seen.has(entry)) report({ path: ["exportTo", index], message: `${quote(entry)} is listed twice` });
+    seen.add(entry);
   });
   for (const [sign, meaning] of Object.entries({ "*": "every namespace", "~": "nobody" })) {
     if (exportTo.length > 1 && exportTo.includes(sign))
@@ -86,12 +87,14 @@ function exportsFit({ exportTo = [] }: Spec, report: Report): void {
 }
 
 function portsDiffer({ ports = [] }: Spec, report: Report): void {
+  const names = new Set<string>();
+  const numbers = new Set<number>();
   ports.forEach(({ name, number }, index) => {
-    const earlier = ports.slice(0, index);
-    if (earlier.some((each) => each.name === name))
+    if (names.has(name))
       report({ path: ["ports", index, "name"], message: `the port name ${quote(name)} is used twice` });
-    if (earlier.some((each) => each.number === number))
-      report({ path: ["ports", index, "number"], message: `port ${number} is listed twice` });
+    if (numbers.has(number)) report({ path: ["ports", index, "number"], message: `port ${number} is listed twice` });
+    names.add(name);
+    numbers.add(number);
   });
 }
 

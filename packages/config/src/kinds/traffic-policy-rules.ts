@@ -144,7 +144,10 @@ export function regionsFit(failover: NonNullable<Locality["failover"]>, report: 
  * `region`, `region/zone` or `region/zone/sub-zone`, of which the last part may be `*`; none may be a part of another.
  */
 function reportOverlap(localities: readonly string[], path: readonly (string | number)[], report: Report): void {
-  const seen: string[][] = [];
+  // Of those before, the first with this name, and the first that lies within it.
+  const named = new Map<string, number>();
+  const within = new Map<string, number>();
+  const names: string[] = [];
   for (const locality of localities) {
     const parts = splitLocality(locality);
     if (parts.includes("") || /\*./.test(locality) || parts.some((part) => part !== "*" && part.includes("*"))) {
@@ -152,11 +155,16 @@ function reportOverlap(localities: readonly string[], path: readonly (string | n
       continue;
     }
     const own = parts.filter((part) => part !== "*");
-    const other = seen.find((each) => own.slice(0, each.length).join("/") === each.slice(0, own.length).join("/"));
-    if (other !== undefined) {
-      report({ path, message: `${quote(locality)} overlaps ${quote(other.length === 0 ? "*" : other.join("/"))}` });
+    const around = own.map((_, index) => own.slice(0, index + 1).join("/"));
+    const name = around.at(-1) ?? "";
+    const found = ["", ...around].map((each) => named.get(each)).concat(within.get(name));
+    const first = Math.min(...found.map((index) => index ?? Infinity));
+    if (first !== Infinity) {
+      report({ path, message: `${quote(locality)} overlaps ${quote(names[first] || "*")}` });
     }
-    seen.push(own);
+    if (!named.has(name)) named.set(name, names.length);
+    for (const each of ["", ...around]) if (!within.has(each)) within.set(each, names.length);
+    names.push(name);
   }
 }
 

@@ -15,7 +15,7 @@ import { isIP } from "node:net";
 import type { ObjectValue, Report } from "../schema/schema.ts";
 import { dnsLabel, exportedNamespace, gatewayReference, isClaim, serverNameHost } from "../schema/formats.ts";
 import { labelKey, labelValue } from "../schema/label-formats.ts";
-import { hostCovers } from "../rules/resolve-host.ts";
+import { hostCovers, hostsOverlap } from "../rules/resolve-host.ts";
 import { exportsFit } from "./exported-namespaces.ts";
 import { noDryRun } from "./dry-run.ts";
 import { defineKind, networkingApiVersions } from "./definition.ts";
@@ -120,6 +120,9 @@ function hasRoutes(spec: ObjectValue<typeof virtualServiceFields>, report: Repor
   report({ message: "the VirtualService has no routes", suggestion: 'Add "http" with at least one route.' });
 }
 
+/** Hosts that are compared with each other; of more, a name that is there twice is found, and no overlap. */
+const mostCompared = 1000;
+
 function hostsFit(spec: ObjectValue<typeof virtualServiceFields>, report: Report): void {
   if (spec.hosts.length === 0) {
     for (const name of ["gateways", "tls", "tcp"] as const) {
@@ -134,8 +137,12 @@ function hostsFit(spec: ObjectValue<typeof virtualServiceFields>, report: Report
     });
   }
   const isForMesh = spec.gateways === undefined || spec.gateways.length === 0 || spec.gateways.includes("mesh");
+  const compared = spec.hosts.slice(0, mostCompared);
+  const seen = new Set<string>();
   spec.hosts.forEach((host, index) => {
-    const other = spec.hosts.slice(0, index).find((each) => hostCovers(each, host) || hostCovers(host, each));
+    const overlaps = (each: string, place: number): boolean => place < index && hostsOverlap(each, host);
+    const other = index < mostCompared ? compared.find(overlaps) : seen.has(host) ? host : undefined;
+    seen.add(host);
     // Istio looks for overlaps only where each host is possible by itself.
     if (other !== undefined && !(host === "*" && isForMesh)) {
       const message = other === host ? `the host "${host}" is listed twice` : `the host "${host}" overlaps "${other}"`;
@@ -153,10 +160,13 @@ function hostsFit(spec: ObjectValue<typeof virtualServiceFields>, report: Report
 
 /** A server name is one of the hosts, or falls under one that is a wildcard. */
 function serverNamesAreOfHosts(spec: ObjectValue<typeof virtualServiceFields>, report: Report): void {
+  const names = new Set(spec.hosts);
+  const wildcards = [...names].filter((host) => host.startsWith("*"));
+  if (wildcards.length > mostCompared) return;
   spec.tls?.forEach(({ match }, index) => {
     match.forEach(({ sniHosts }, matchIndex) => {
       sniHosts.forEach((name, nameIndex) => {
-        if (isIP(name) > 0 || spec.hosts.some((host) => hostCovers(host, name))) return;
+        if (isIP(name) > 0 || names.has(name) || wildcards.some((host) => hostCovers(host, name))) return;
         const path = ["tls", index, "match", matchIndex, "sniHosts", nameIndex];
         report({ path, message: `the server name "${name}" is none of the hosts`, suggestion: 'Add it to "hosts".' });
       });

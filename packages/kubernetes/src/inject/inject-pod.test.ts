@@ -91,6 +91,17 @@ const refused: readonly {
   { name: "no object", pod: "pod", problem: "it is no object" },
   { name: "no spec", pod: { metadata: {} }, problem: "it has no spec" },
   { name: "no containers", pod: { spec: {} }, problem: "spec has no containers" },
+  { name: "containers that are null", pod: { spec: { containers: null } }, problem: "spec has no containers" },
+  {
+    name: "a name that is a number",
+    pod: { metadata: { name: 12 }, spec },
+    problem: "its name is no text: put it in quotes",
+  },
+  {
+    name: "a container for the proxy with a variable that has no name",
+    pod: { spec: { containers: [{ name: "a" }, { name: "tulle-proxy", env: [{ value: "1" }] }] } },
+    problem: "its own container for the proxy: an item of env has no name",
+  },
   { name: "an empty list of containers", pod: { spec: { containers: [] } }, problem: "spec.containers is empty" },
   {
     name: "a container without a name",

@@ -3,8 +3,9 @@
  * docs/injection.md says the same to users.
  */
 import { explainInjection, type MeshConfig, templateNames } from "@tulle/config";
-import { injectGateway, injectSidecar } from "./build-pod.ts";
+import { type BuiltPod, injectGateway, injectSidecar } from "./build-pod.ts";
 import { injectionStatus } from "./injection-status.ts";
+import { NotMergeable } from "./merge-pods.ts";
 import { jsonPatch, type PatchOperation } from "./json-patch.ts";
 import { annotationsOf, labelsOf, type Pod, readPod, type Texts } from "./pod.ts";
 import { readSettings } from "./pod-settings.ts";
@@ -87,7 +88,13 @@ function build(pod: Pod, request: InjectionRequest, reason: string, warnings: st
     workload: request.workload ?? workloadOf(pod),
   };
   const makes = names.includes("gateway") ? injectGateway : names.includes("sidecar") ? injectSidecar : undefined;
-  const made = makes?.(parts) ?? { pod, proxyName: undefined, problems: [], warnings: [] };
+  let made: BuiltPod;
+  try {
+    made = makes?.(parts) ?? { pod, proxyName: undefined, problems: [], warnings: [] };
+  } catch (error) {
+    if (!(error instanceof NotMergeable)) throw error;
+    return { outcome: "refused", problems: [`its own container for the proxy: ${error.message}`], warnings };
+  }
   warnings.push(...made.warnings);
   if (made.problems.length > 0) return { outcome: "refused", problems: made.problems, warnings };
   let result = made.pod;

@@ -17,7 +17,10 @@ const listKeys: Readonly<Record<string, string>> = {
   topologySpreadConstraints: "topologyKey",
 };
 
-/** @throws {Error} for a list whose items lack their name, and for directives (`$patch`) */
+/** What is laid over is not written as it has to be. */
+export class NotMergeable extends Error {}
+
+/** @throws {NotMergeable} for a list whose items lack their name, and for directives (`$patch`) */
 export function mergePods<T extends object>(lower: T, upper: object): T {
   return mergeObjects(lower as PlainObject, upper as PlainObject) as T;
 }
@@ -25,7 +28,7 @@ export function mergePods<T extends object>(lower: T, upper: object): T {
 function mergeObjects(lower: PlainObject, upper: PlainObject): PlainObject {
   const merged = new Map(Object.entries(lower));
   for (const [name, value] of Object.entries(upper)) {
-    if (name.startsWith("$")) throw new Error(`the directive ${name} is not understood`);
+    if (name.startsWith("$")) throw new NotMergeable(`the directive ${name} is not understood`);
     if (value === null) merged.delete(name);
     else merged.set(name, mergeField(name, merged.get(name), value));
   }
@@ -38,7 +41,7 @@ function mergeField(name: string, lower: unknown, upper: unknown): unknown {
   if (key === undefined || !Array.isArray(upper)) return upper;
   const items = new Map<unknown, unknown>();
   const put = (item: unknown): void => {
-    if (!isPlainObject(item) || item[key] === undefined) throw new Error(`an item of ${name} has no ${key}`);
+    if (!isPlainObject(item) || item[key] === undefined) throw new NotMergeable(`an item of ${name} has no ${key}`);
     const known = items.get(item[key]);
     items.set(item[key], isPlainObject(known) ? mergeObjects(known, item) : item);
   };

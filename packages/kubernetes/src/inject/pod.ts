@@ -48,13 +48,15 @@ export function readPod(value: unknown): ReadPod {
   const { spec } = value;
   const metadata = value["metadata"] ?? {};
   if (!isPlainObject(metadata)) problems.push("metadata is no object");
+  else if ([metadata["name"] ?? "", metadata["generateName"] ?? ""].some((each) => typeof each !== "string"))
+    problems.push("its name is no text: put it in quotes");
   else for (const name of ["labels", "annotations"]) problems.push(...textProblems(`metadata.${name}`, metadata[name]));
   if (!isPlainObject(spec)) return { ok: false, problems: [...problems, "it has no spec"] };
   problems.push(...namedProblems("spec.containers", spec["containers"] ?? [], "containers"));
   problems.push(...namedProblems("spec.initContainers", spec["initContainers"] ?? [], "containers"));
   problems.push(...namedProblems("spec.volumes", spec["volumes"] ?? [], "volumes"));
   if (Array.isArray(spec["containers"]) && spec["containers"].length === 0) problems.push("spec.containers is empty");
-  if (spec["containers"] === undefined) problems.push("spec has no containers");
+  if ((spec["containers"] ?? undefined) === undefined) problems.push("spec has no containers");
   return problems.length > 0 ? { ok: false, problems } : { ok: true, pod: value as unknown as Pod };
 }
 

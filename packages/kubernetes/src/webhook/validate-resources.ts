@@ -10,12 +10,21 @@ export interface ValidateResourcesOptions {
   readonly check: (resource: MeshResource) => readonly Finding[];
   /** Of all resources as a whole. */
   readonly analyze: (resources: readonly MeshResource[]) => readonly Finding[];
+  /** Milliseconds; `performance.now` unless told. */
+  readonly elapsedMs?: () => number;
 }
 
 /** A mesh that is larger is analyzed when somebody asks for it, not for each change. */
 const mostAnalyzed = 20_000;
+/**
+ * What analyzing may take: any pod may ask, and while one question is answered nobody else is, no proxy and no API
+ * server. Beyond it there are no warnings about others.
+ */
+const analysisBudget = { burstMs: 2000, share: 0.1 } as const;
 
 export function validateResources(options: ValidateResourcesOptions): (request: AdmissionRequest) => AdmissionAnswer {
+  const { elapsedMs = () => performance.now() } = options;
+  const budget = new TimeBudget(elapsedMs);
   return ({ object, oldObject, operation }) => {
     const { resource, findings } = parseResource(object);
     const own = [...findings, ...(resource === undefined ? [] : options.check(resource))];
@@ -25,9 +34,35 @@ export function validateResources(options: ValidateResourcesOptions): (request: 
     const isSpecSame = operation === "UPDATE" && isDeepStrictEqual(object["spec"], oldObject?.["spec"]);
     if (errors.length > 0 && !isSpecSame)
       return { refusal: errors.map(lineOf).join("\n"), warnings: others.map(lineOf) };
-    const among = resource === undefined || isSpecSame ? [] : findingsAmong(options, resource);
+    const among = resource === undefined || isSpecSame ? [] : budget.spend(() => findingsAmong(options, resource));
     return { warnings: [...errors, ...others, ...among].map(lineOf) };
   };
+}
+
+class TimeBudget {
+  readonly #elapsedMs: () => number;
+  #leftMs: number = analysisBudget.burstMs;
+  #sinceMs: number;
+
+  constructor(elapsedMs: () => number) {
+    this.#elapsedMs = elapsedMs;
+    this.#sinceMs = elapsedMs();
+  }
+
+  /** Nothing where it is used up. One that takes longer than what is left is paid for later. */
+  spend<T>(work: () => readonly T[]): readonly T[] {
+    const beginMs = this.#elapsedMs();
+    const gainedMs = (beginMs - this.#sinceMs) * analysisBudget.share;
+    this.#leftMs = Math.min(analysisBudget.burstMs, this.#leftMs + gainedMs);
+    this.#sinceMs = beginMs;
+    if (this.#leftMs <= 0) return [];
+    try {
+      return work();
+    } finally {
+      this.#sinceMs = this.#elapsedMs();
+      this.#leftMs -= this.#sinceMs - beginMs;
+    }
+  }
 }
 
 function findingsAmong({ store, analyze }: ValidateResourcesOptions, resource: MeshResource): readonly Finding[] {
