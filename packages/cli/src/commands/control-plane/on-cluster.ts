@@ -55,6 +55,11 @@ export interface ClusterOptions extends Omit<ControlPlaneOptions, "store" | "sta
 const istioHost = "istiod.istio-system.svc";
 /** A pod that ends is asked for a while: nodes hear later than it does that its Service leads there no more. */
 const stillAskedMs = 4_000;
+/**
+ * Proxies learn within a moment that a pod leaves, however many changes come at once: its programs end 5 s later. Istio
+ * waits for 10 s at the most.
+ */
+const debounce = { quietMs: 20, maxMs: 1_000 };
 /** Files that only this replica needs, in a folder of its own: a volume's belongs to the node. */
 const ownFolder = "control-plane";
 
@@ -97,6 +102,7 @@ export async function runClusterControlPlane(
     authorityStorage: new SecretAuthority({ client, namespace, clock, log }),
     identity: { hosts: [first!, ...others, istioHost], serviceAccount: controlPlaneName(revision) },
     leadership: election,
+    debounce,
     judgeToken: tokenReviewer(client, Date.now),
     clock,
     logging,
