@@ -2,10 +2,12 @@
 // walk-through's commands, and that nothing is left however an instance ends or fails to start.
 import assert from "node:assert/strict";
 import { once } from "node:events";
+import { readFileSync, readlinkSync } from "node:fs";
 import { readFile, writeFile } from "node:fs/promises";
 import { type AddressInfo, createServer } from "node:net";
 import path from "node:path";
 import { after, before, describe, test } from "node:test";
+import { listProcesses } from "@tulle/capture";
 import { freePort, waitFor } from "../tools/processes.ts";
 import { assertNothingLeft, machineOf, namespacesOf } from "./machine-traces.ts";
 import { namespacesArgs, plain, requireNamespaces, startWithPlain } from "./namespaces-stage.ts";
@@ -163,6 +165,36 @@ describe("both families, nodes and the commands of the walk-through", { timeout:
     });
   });
 });
+
+test("a pod whose first process is ended has another one in its place", { timeout: 300_000 }, async () => {
+  await requireNamespaces();
+  await using shop = await ShopInstance.start({ args: namespacesArgs });
+  const { name } = await shop.pod("catalog-v1");
+  process.kill(firstProcessOf((await shop.processes()).get(`${name} app`)!), "SIGKILL");
+  await shop.up.waitForOutput(new RegExp(`the first process of ${name} was ended`));
+  const isReplaced = async (): Promise<boolean> => {
+    const pods = (await shop.pods()).filter((pod) => pod.name.startsWith("catalog-v1"));
+    return pods.length === 1 && pods[0]!.name !== name && pods[0]!.ready;
+  };
+  await waitFor(isReplaced, { what: "another catalog to be ready" });
+  await shop.waitForSync();
+  for (let count = 0; count < 10; count += 1) assert.equal((await shop.get("/api/catalog")).status, 200);
+});
+
+/** Of the namespace that a process of a pod is in. */
+function firstProcessOf(pid: number): number {
+  const space = readlinkSync(`/proc/${pid}/ns/pid`);
+  const first = listProcesses().find((each) => {
+    try {
+      const isThere = readlinkSync(`/proc/${each.pid}/ns/pid`) === space;
+      return isThere && /^NSpid:.*\t1$/m.test(readFileSync(`/proc/${each.pid}/status`, "utf8"));
+    } catch {
+      return false;
+    }
+  });
+  assert.ok(first !== undefined);
+  return first.pid;
+}
 
 describe("what is left", { timeout: 300_000 }, () => {
   before(requireNamespaces);

@@ -107,6 +107,15 @@ describe("the resolver of clusters", () => {
     assert.equal(server.asked("only.svc.test"), 2);
   });
 
+  test("questions that are open at a time have each a port of its own", async () => {
+    const resolver = new DnsResolver({ hostsPath, resolverPath, servers: [server.address] });
+    const names = Array.from({ length: 8 }, (_, index) => `held-${index}.example`);
+    for (const name of names) server.names.set(name, { isSilent: true });
+    await Promise.allSettled(names.map((name) => resolver.lookup(`${name}.`, "v4_only")));
+    const ports = names.map((name) => server.askedFrom(name)[0]);
+    assert.equal(new Set(ports).size, names.length, String(ports));
+  });
+
   test("a fallback is for a machine that names no server", async () => {
     const isFallback = true;
     assert.deepEqual((await look("only.svc.test.", "v4_only", { isFallback })).addresses, ["10.0.1.3"]);

@@ -35,13 +35,12 @@ const refusals: ReadonlySet<string> = new Set(["ESERVFAIL", "EREFUSED", "ENOTIMP
 /** The last one: it is none that DNS can carry. With a search domain behind it, one may be too long. */
 const noSuchName: ReadonlySet<string> = new Set(["ENOTFOUND", "ENODATA", "EBADNAME"]);
 
+/** Whom the questions of a look-up are put to. */
 interface Channel {
-  /** By what it was made of. */
-  readonly key: string;
   /** Asks the servers in turn where one is silent. */
   readonly all: Resolver;
   /** One for each, since a refusal of the first is taken for its answer by Node's. */
-  readonly each: readonly Resolver[];
+  each(): readonly Resolver[];
 }
 
 export class DnsResolver {
@@ -51,7 +50,6 @@ export class DnsResolver {
   readonly #settings: FollowedFile<ResolverSettings>;
   /** Look-ups under way: several clusters lead to one name. */
   readonly #pending = new Map<string, Promise<DnsAnswer>>();
-  #channel: Channel | undefined;
 
   constructor(options: DnsResolverOptions = {}) {
     const { clock = systemClock, hostsPath = "/etc/hosts", resolverPath = "/etc/resolv.conf" } = options;
@@ -95,7 +93,7 @@ export class DnsResolver {
       return known.length > 0 ? nothing : { addresses: [version === 4 ? "127.0.0.1" : "::1"] };
     }
     const settings = this.#settings.content();
-    const channel = this.#channelOf(settings);
+    const channel = this.#newChannel(settings);
     let failure: unknown;
     for (const candidate of this.#candidates(name, settings)) {
       if (this.#clock.nowMs() >= deadlineMs) break;
@@ -120,21 +118,21 @@ export class DnsResolver {
     return name.split(".").length - 1 >= ndots ? [name, ...within] : [...within, name];
   }
 
-  #channelOf(settings: ResolverSettings): Channel {
+  /**
+   * A new one for each look-up (50 µs of CPU): Node's resolver keeps one port for all that it asks at a time, and with
+   * a port that nobody knows an answer is hard to forge (RFC 5452 §9.2). Envoy keeps a port for 100 questions.
+   */
+  #newChannel(settings: ResolverSettings): Channel {
     const { servers: own, isFallback = false, timeoutMs, tries } = this.#options;
     const servers = own === undefined || (isFallback && settings.namesServers) ? settings.servers : own;
     const timeout = timeoutMs ?? settings.timeoutMs;
     const attempts = tries ?? settings.attempts;
-    const key = [timeout, attempts, ...servers].join(" ");
-    if (this.#channel?.key !== key) {
-      const made = (list: readonly string[]): Resolver => {
-        const resolver = new Resolver({ timeout, tries: attempts });
-        resolver.setServers(list);
-        return resolver;
-      };
-      this.#channel = { key, all: made(servers), each: servers.map((server) => made([server])) };
-    }
-    return this.#channel;
+    const made = (list: readonly string[]): Resolver => {
+      const resolver = new Resolver({ timeout, tries: attempts });
+      resolver.setServers(list);
+      return resolver;
+    };
+    return { all: made(servers), each: () => (servers.length < 2 ? [] : servers.map((server) => made([server]))) };
   }
 }
 
@@ -142,8 +140,8 @@ async function ask(channel: Channel, name: string, version: 4 | 6): Promise<DnsA
   try {
     return await askServers(channel.all, name, version);
   } catch (error) {
-    if (!refusals.has(codeOf(error)) || channel.each.length < 2) throw error;
-    for (const resolver of channel.each) {
+    if (!refusals.has(codeOf(error))) throw error;
+    for (const resolver of channel.each()) {
       const answer = await askServers(resolver, name, version).catch(() => undefined);
       if (answer !== undefined) return answer;
     }

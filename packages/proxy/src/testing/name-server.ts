@@ -22,19 +22,21 @@ export interface TestNameServer {
   readonly names: Map<string, NameAnswer>;
   /** How often a name was asked for. */
   asked(name: string): number;
+  /** From which ports. */
+  askedFrom(name: string): readonly number[];
   close(): void;
 }
 
 export async function startTestNameServer(): Promise<TestNameServer> {
   const names = new Map<string, NameAnswer>();
-  const asked = new Map<string, number>();
+  const asked = new Map<string, number[]>();
   const socket = createSocket("udp4");
   socket.on("message", (message, remote) => {
     const { id = 0, questions = [] } = packet.decode(message);
     const [question] = questions;
     assert.ok(question !== undefined);
     const name = question.name.toLowerCase();
-    asked.set(name, (asked.get(name) ?? 0) + 1);
+    asked.set(name, [...(asked.get(name) ?? []), remote.port]);
     const answer = names.get(name) ?? { code: 3 };
     if (answer.isSilent === true) return;
     const ttl = answer.ttlSeconds ?? 60;
@@ -61,7 +63,8 @@ export async function startTestNameServer(): Promise<TestNameServer> {
     port,
     address: `127.0.0.1:${port}`,
     names,
-    asked: (name) => asked.get(name) ?? 0,
+    asked: (name) => asked.get(name)?.length ?? 0,
+    askedFrom: (name) => asked.get(name) ?? [],
     close: () => socket.close(),
   };
 }
