@@ -5,7 +5,7 @@ import { isIPv6, Socket, type SocketConstructorOpts } from "node:net";
 import { MessageChannel, type MessagePort, receiveMessageOnPort, Worker } from "node:worker_threads";
 import type { ConnectTo, NetworkNamespace, SocketKind } from "@tulle/capture";
 import type { Address, Machine } from "../network/pod-network.ts";
-import type { MachineAnswers, ThreadSettings } from "./machine-thread.ts";
+import type { MachineAnswer, MachineAnswers, ThreadSettings } from "./machine-thread.ts";
 
 /** It answers within a hundredth of a millisecond; whoever waits so long waits for nothing. */
 const patienceMs = 30_000;
@@ -14,6 +14,8 @@ export class MachineNetwork implements Machine, Disposable {
   readonly #thread: Worker;
   readonly #port: MessagePort;
   readonly #turn: Int32Array;
+  /** Of the question asked last. */
+  #number = 0;
 
   /** Of the network that this process is in now, or of another one that it may enter. */
   constructor(network?: NetworkNamespace) {
@@ -26,7 +28,7 @@ export class MachineNetwork implements Machine, Disposable {
       transferList: [port2],
     });
     this.#thread.unref();
-    this.#wait("begin");
+    this.#wait(1, "begin");
   }
 
   openSocket = (kind: SocketKind): number => {
@@ -69,20 +71,30 @@ export class MachineNetwork implements Machine, Disposable {
     name: Name,
     ...args: Parameters<MachineAnswers[Name]>
   ): ReturnType<MachineAnswers[Name]> {
-    Atomics.store(this.#turn, 0, 0);
-    this.#port.postMessage({ name, args });
-    this.#wait(name);
-    const { answer, error } = receiveMessageOnPort(this.#port)!.message as {
-      readonly answer: ReturnType<MachineAnswers[Name]>;
-      readonly error?: string;
-    };
-    if (error !== undefined) throw new Error(error);
-    return answer;
+    this.#number += 1;
+    const number = this.#number;
+    this.#port.postMessage({ number, name, args });
+    this.#wait(number + 1, name);
+    // Before it lies what came too late for an earlier question.
+    for (let message = this.#nextMessage<Name>(); ; message = this.#nextMessage()) {
+      if (message.number !== number) continue;
+      if (message.error !== undefined) throw new Error(message.error);
+      return message.answer!;
+    }
   }
 
-  #wait(what: string): void {
-    if (Atomics.wait(this.#turn, 0, 0, patienceMs) === "timed-out")
-      throw new Error(`the thread in the machine's network does not answer (${what})`);
+  #nextMessage<Name extends keyof MachineAnswers>(): MachineAnswer<ReturnType<MachineAnswers[Name]>> {
+    return receiveMessageOnPort(this.#port)!.message as MachineAnswer<ReturnType<MachineAnswers[Name]>>;
+  }
+
+  /** Until the thread has come so far; `what` is for people. */
+  #wait(turn: number, what: string): void {
+    for (;;) {
+      const seen = Atomics.load(this.#turn, 0);
+      if (seen >= turn) return;
+      if (Atomics.wait(this.#turn, 0, seen, patienceMs) === "timed-out")
+        throw new Error(`the thread in the machine's network does not answer (${what})`);
+    }
   }
 
   [Symbol.dispose](): void {

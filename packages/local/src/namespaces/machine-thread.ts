@@ -8,7 +8,7 @@ import { hasWayByIpv6 } from "./way-by-ipv6.ts";
 
 export interface ThreadSettings {
   readonly port: MessagePort;
-  /** 0 until there is an answer. */
+  /** 1 once it is there, and one more with each answer. */
   readonly turn: Int32Array;
   /** Descriptor of the network that it goes to; without it, it stays where it was made. */
   readonly network: number | undefined;
@@ -26,22 +26,31 @@ const answers = {
 export type MachineAnswers = typeof answers;
 
 interface Question {
+  readonly number: number;
   readonly name: keyof MachineAnswers;
   readonly args: readonly never[];
+}
+
+/** One of the two is there. */
+export interface MachineAnswer<Value> {
+  /** Of the question. */
+  readonly number: number;
+  readonly answer?: Value;
+  readonly error?: string;
 }
 
 const { port, turn, network } = workerData as ThreadSettings;
 
 function answered(): void {
-  Atomics.store(turn, 0, 1);
+  Atomics.add(turn, 0, 1);
   Atomics.notify(turn, 0);
 }
 
-port.on("message", ({ name, args }: Question) => {
+port.on("message", ({ number, name, args }: Question) => {
   try {
-    port.postMessage({ answer: (answers[name] as (...given: readonly never[]) => unknown)(...args) });
+    port.postMessage({ number, answer: (answers[name] as (...given: readonly never[]) => unknown)(...args) });
   } catch (error) {
-    port.postMessage({ error: String(error) });
+    port.postMessage({ number, error: String(error) });
   }
   answered();
 });

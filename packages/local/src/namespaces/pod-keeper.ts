@@ -16,8 +16,12 @@ export class PodKeeper {
   readonly files: number;
   readonly #child: ChildProcess;
 
+  /** Resolves when nothing of the pod runs any more, whoever has ended it. */
+  readonly ended: Promise<void>;
+
   private constructor(child: ChildProcess) {
     this.#child = child;
+    this.ended = new Promise((resolve) => child.once("exit", () => resolve()));
     this.processes = openSync(`/proc/${child.pid}/ns/pid_for_children`, "r");
     this.files = openSync(`/proc/${child.pid}/ns/mnt`, "r");
   }
@@ -44,7 +48,8 @@ export class PodKeeper {
       if (!enterProcesses(this.processes)) throw new Error("this process may not make processes of the pod");
       return make();
     } finally {
-      enterProcesses(home);
+      // All that is started later would be of the pod.
+      if (!enterProcesses(home)) process.abort();
       closeSync(home);
     }
   };

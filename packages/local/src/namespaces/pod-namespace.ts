@@ -94,7 +94,7 @@ export class PodNamespace implements PodNetwork {
 
   readonly writeToken = giveToProxy;
 
-  async prepare(podFolder: string): Promise<void> {
+  async prepare(podFolder: string, onLost: () => void): Promise<void> {
     const { plan, programs } = this.#options;
     const capture = capturePlanOf(plan);
     requireUsers(plan);
@@ -110,8 +110,18 @@ export class PodNamespace implements PodNetwork {
       network[Symbol.dispose]();
       throw error;
     }
+    void this.#made.keeper.ended.then(() => this.#lose(onLost));
     // The pod was told to go meanwhile.
     if (this.#isClosed) this.#dispose();
+  }
+
+  /** Nothing can be started in the pod any more: where it has not been closed, somebody has ended its first process. */
+  #lose(onLost: () => void): void {
+    if (this.#made === undefined) return;
+    this.#options.onTrouble(
+      `the first process of ${this.#options.name} was ended, and the pod with it: another one takes its place`,
+    );
+    onLost();
   }
 
   async #makeViews(podFolder: string): Promise<Omit<Made, "network">> {

@@ -64,8 +64,11 @@ export interface PodNetwork {
   tokenFile(podFolder: string): string;
   /** Writes it so that the proxy may read it; missing where that is the same user. */
   readonly writeToken?: (file: string, text: string) => Promise<void>;
-  /** Makes what has to be there before anything of the pod starts. Rejects in words for people; nothing stays then. */
-  readonly prepare?: (podFolder: string) => Promise<void>;
+  /**
+   * Makes what has to be there before anything of the pod starts. Rejects in words for people; nothing stays then.
+   * `onLost` is called when it is not there any more, and the pod's programs have ended with it.
+   */
+  readonly prepare?: (podFolder: string, onLost: () => void) => Promise<void>;
   /** Called once everything is prepared. */
   enter(start: ProgramStart): ProgramEntry;
   /** Where a proxy does not take published ports itself: leads them to the pod until it is closed. */

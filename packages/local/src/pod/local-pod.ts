@@ -215,7 +215,7 @@ export class LocalPod implements ProgramOwner {
   /** Nothing is started in a network that is not whole; it is tried again, as a kubelet does. */
   async #prepareNetwork(prepare: NonNullable<PodNetwork["prepare"]>): Promise<void> {
     try {
-      await prepare(this.#settings.podStateFolder(this.name));
+      await prepare(this.#settings.podStateFolder(this.name), () => void this.leave({ drain: false }));
       this.#networkFailure = undefined;
     } catch (error) {
       if (this.leaving) return;
