@@ -95,12 +95,7 @@ test("a pod that started before the plug-in waits, is evicted, and comes again c
 
 test("pods under the level restricted call each other over mutual TLS, on both nodes", async () => {
   await applyObjects([
-    {
-      apiVersion: "security.tulle.io/v1",
-      kind: "PeerAuthentication",
-      metadata: { name: "default", namespace },
-      spec: { mtls: { mode: "STRICT" } },
-    },
+    mesh.strictMutualTls(),
     mesh.service("server", 80, 8080),
     mesh.pod("server", { node: nodes[1].name, program: server }),
     mesh.pod("client", { node: nodes[0].name, program: server }),

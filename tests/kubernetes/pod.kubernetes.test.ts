@@ -36,12 +36,7 @@ before(async () => {
     { name: "tulled", args: ["--xds-tls", xdsAddress] },
   );
   await applyObjects([
-    {
-      apiVersion: "security.tulle.io/v1",
-      kind: "PeerAuthentication",
-      metadata: { name: "default", namespace },
-      spec: { mtls: { mode: "STRICT" } },
-    },
+    mesh.strictMutualTls(),
     mesh.service("server", 80, 8080),
     mesh.pod("server", { node: two.name, program: server, container: serverProbes }),
     mesh.pod("client", { node: one.name, program: idle }),

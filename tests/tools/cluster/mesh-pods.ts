@@ -65,6 +65,15 @@ export class Mesh {
     return { metadata: made.metadata ?? {}, spec: made.spec };
   }
 
+  strictMutualTls(): object {
+    return {
+      apiVersion: "security.tulle.io/v1",
+      kind: "PeerAuthentication",
+      metadata: { name: "default", namespace: this.#namespace },
+      spec: { mtls: { mode: "STRICT" } },
+    };
+  }
+
   service(name: string, port: number, targetPort: number): object {
     return {
       apiVersion: "v1",

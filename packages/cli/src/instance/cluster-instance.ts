@@ -24,6 +24,7 @@ import {
 import { CommandFailure, exitCodes } from "../command/command-failure.ts";
 import type { ClusterOptions, CommandContext } from "../command/command-module.ts";
 import { clusterFailure, findCluster } from "./cluster.ts";
+import { instanceElsewhere } from "./control-plane-elsewhere.ts";
 import type { ClusterInstance } from "./on-cluster.ts";
 
 /** Of the Secret that the control plane keeps its state in (control-plane/src/api/api-token.ts). */
@@ -36,6 +37,10 @@ interface PodList {
     readonly metadata: { readonly name: string };
     readonly status?: { readonly conditions?: readonly { readonly type: string; readonly status: string }[] };
   }[];
+}
+
+interface Versioned {
+  readonly metadata: { readonly resourceVersion?: string };
 }
 
 /** Undefined where no cluster is known. @throws {CommandFailure} */
@@ -66,17 +71,7 @@ async function instanceOf(client: KubernetesClient): Promise<ClusterInstance> {
   });
   const [first, ...others] = replicas.map(endpointOf);
   return {
-    dir: origin,
-    stateDir: "",
-    pid: 0,
-    pidStartTime: "",
-    apiUrl: url,
-    xdsAddress: "",
-    publishedPorts: [],
-    ready: true,
-    startedAt: "",
-    developmentRootFile: "",
-    elsewhere: { url: server, token, rootsPem },
+    ...instanceElsewhere(origin, url, { url: server, token, rootsPem }),
     api: new ClusterApi(
       client,
       first!,
@@ -156,13 +151,8 @@ class ClusterApi extends ApiClient {
     const { status: _status, ...content } = rest as { readonly status?: unknown };
     try {
       const before = await this.#version(path);
-      const written = await this.#client.request<{ readonly metadata: { readonly resourceVersion?: string } }>({
-        method: "PATCH",
-        path,
-        query: { fieldManager, force: true },
-        contentType: "application/apply-patch+yaml",
-        body: { apiVersion, kind, metadata: own, ...content },
-      });
+      const body = { apiVersion, kind, metadata: own, ...content };
+      const written = await this.#client.apply<Versioned>(path, body, fieldManager);
       const same = written.metadata.resourceVersion === before;
       const outcome = before === undefined ? "created" : same ? "unchanged" : "configured";
       return { outcome, findings: [] } as unknown as ApplyAnswer;
@@ -192,9 +182,7 @@ class ClusterApi extends ApiClient {
 
   async #version(path: string): Promise<string | undefined> {
     try {
-      const { metadata } = await this.#client.request<{ readonly metadata: { readonly resourceVersion?: string } }>({
-        path,
-      });
+      const { metadata } = await this.#client.request<Versioned>({ path });
       return metadata.resourceVersion;
     } catch (error) {
       if (error instanceof KubernetesError && error.code === 404) return undefined;

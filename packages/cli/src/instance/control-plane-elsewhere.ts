@@ -22,18 +22,27 @@ export function controlPlaneElsewhere(env: Environment): Instance | undefined {
     "a copy of the file token in the control plane's state directory",
   ).trim();
   const rootsPem = readNamed(env, "TULLE_CA_FILE", "a copy of its ca/root-cert.pem");
+  return instanceElsewhere(url, url, { url, token, rootsPem });
+}
+
+/** Nothing of it is on this machine. `dir` is what people know it by. */
+export function instanceElsewhere(
+  dir: string,
+  apiUrl: string,
+  elsewhere: NonNullable<Instance["elsewhere"]>,
+): Instance {
   return {
-    dir: url,
+    dir,
     stateDir: "",
     pid: 0,
     pidStartTime: "",
-    apiUrl: url,
+    apiUrl,
     xdsAddress: "",
     publishedPorts: [],
     ready: true,
     startedAt: "",
     developmentRootFile: "",
-    elsewhere: { url, token, rootsPem },
+    elsewhere,
   };
 }
 

@@ -56,6 +56,15 @@ export class KubernetesClient {
     }
   }
 
+  /**
+   * Server-side apply: what the object says becomes `fieldManager`'s, whoever had it before, and fields of others stay
+   * theirs. Resolves to the object as it is then. @throws {KubernetesError}
+   */
+  apply<T>(path: string, body: object, fieldManager: string, query: KubernetesRequest["query"] = {}): Promise<T> {
+    const contentType = "application/apply-patch+yaml";
+    return this.request({ method: "PATCH", path, query: { fieldManager, force: true, ...query }, contentType, body });
+  }
+
   /** The answer as it stands, such as a log. @throws {KubernetesError} */
   async text(request: KubernetesRequest): Promise<string> {
     return this.#read((await this.#send(request)).body);

@@ -16,7 +16,7 @@ import {
   withMetadata,
 } from "./pod.ts";
 import type { PodSettings } from "./pod-settings.ts";
-import { agentPort, rewriteProbes } from "./probes.ts";
+import { agentPort, rewriteHandlers } from "./probes.ts";
 import { answersDns, proxyContainer, type ProxyContainerSettings, proxyVolumes } from "./sidecar-container.ts";
 import type { InjectionValues } from "./values.ts";
 import { ownerUri, type Workload } from "./workload.ts";
@@ -42,7 +42,7 @@ export function injectSidecar(parts: PodParts): BuiltPod {
   const { own, rest } = takeProxy(parts.pod);
   const name = own?.name ?? injectedContainers.proxy;
   const { pod, probes, warnings } = settings.rewritesProbes
-    ? rewriteProbes(rest, name)
+    ? rewriteHandlers(rest, name)
     : { pod: rest, probes: {}, warnings: [] };
   const { spec } = pod;
   const form = settings.nativeSidecar ? "native" : "plain";

@@ -3,14 +3,14 @@
 import { proxyNames } from "./injection-status.ts";
 import { isPlainObject } from "./plain-object.ts";
 import { allContainers, type Container, type Pod } from "./pod.ts";
-import { appProbesVariable, rewriteProbes } from "./probes.ts";
+import { appProbesVariable, rewriteHandlers } from "./probes.ts";
 
 /** Undefined where there is nothing to do: the pod has no proxy of ours, or all its probes are rewritten. */
 export function completeProbes(pod: Pod, injected: readonly string[]): Pod | undefined {
   const proxy = allContainers(pod).find(({ name }) => injected.includes(name) && proxyNames.includes(name));
   const isRewritten = proxy !== undefined && variable(proxy) !== undefined;
   if (!isRewritten) return undefined;
-  const { pod: changed, probes } = rewriteProbes(pod, proxy.name);
+  const { pod: changed, probes } = rewriteHandlers(pod, proxy.name);
   if (Object.keys(probes).length === 0) return undefined;
   const known = parse(variable(proxy)!);
   const text = JSON.stringify({ ...known, ...probes });

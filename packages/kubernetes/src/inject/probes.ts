@@ -17,7 +17,7 @@ export type AppProbe = { readonly timeoutSeconds?: number } & (
 export const appProbesVariable = "ISTIO_KUBE_APP_PROBERS";
 export const agentPort = 15_020;
 
-export interface RewrittenProbes {
+export interface RewrittenHandlers {
   readonly pod: Pod;
   readonly probes: AppProbes;
   readonly warnings: readonly string[];
@@ -40,7 +40,7 @@ const leastGraceSeconds = 10;
 const defaultGraceSeconds = 30;
 
 /** `proxyName`: the proxy's own container, which is left as it is. What was rewritten before stays. */
-export function rewriteProbes(pod: Pod, proxyName: string): RewrittenProbes {
+export function rewriteHandlers(pod: Pod, proxyName: string): RewrittenHandlers {
   const probes: Record<string, AppProbe> = {};
   const warnings: string[] = [];
   const rewritten = (container: Container): Container =>

@@ -2,7 +2,7 @@
 // may read comes from a Secret.
 import { programUser } from "../names.ts";
 import { partOf } from "./installed-labels.ts";
-import { pullSecrets, restricted, scheduling, spread } from "./pod-parts.ts";
+import { disruptionBudget, pullSecrets, restricted, scheduling, spread } from "./pod-parts.ts";
 import {
   choose,
   type Expression,
@@ -40,12 +40,7 @@ export function authorizationServerManifests(): readonly Manifest[] {
       metadata,
       spec: { selector, ports: [{ name: "http", port: 80, targetPort: port, protocol: "TCP" }] },
     },
-    {
-      apiVersion: "policy/v1",
-      kind: "PodDisruptionBudget",
-      metadata,
-      spec: { maxUnavailable: 1, selector: { matchLabels: selector } },
-    },
+    disruptionBudget(metadata, selector),
     when(isSet("authorization-server.persistence.enabled"), {
       apiVersion: "v1",
       kind: "PersistentVolumeClaim",

@@ -2,7 +2,7 @@
 // so that it is of the control plane's version, whoever made the pod.
 import { injectedContainers, proxyUser, revisionLabel } from "../names.ts";
 import { partOf } from "./installed-labels.ts";
-import { pullSecrets, scheduling, spread } from "./pod-parts.ts";
+import { disruptionBudget, pullSecrets, scheduling, spread } from "./pod-parts.ts";
 import { type Manifest, isSet, merged, not, releaseNamespace, type Template, value, when } from "./template.ts";
 
 const name = value("gateway.name");
@@ -34,12 +34,7 @@ export function gatewayManifests(): readonly Manifest[] {
         ),
       },
     },
-    {
-      apiVersion: "policy/v1",
-      kind: "PodDisruptionBudget",
-      metadata,
-      spec: { maxUnavailable: 1, selector: { matchLabels: selector } },
-    },
+    disruptionBudget(metadata, selector),
     when(isSet("gateway.autoscaling.enabled"), {
       apiVersion: "autoscaling/v2",
       kind: "HorizontalPodAutoscaler",

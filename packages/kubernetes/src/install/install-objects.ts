@@ -8,7 +8,8 @@ import { type InstalledObject, inOrder, objectText, pathOfObject } from "./objec
 import { type Workload, workloadTrouble, workloadUnready } from "./workload-readiness.ts";
 
 /** Under which the API server keeps who has set a field. */
-const fieldManager = "tulle-install";
+/** The name under which the API server keeps which fields an installation has set. */
+export const installManager = "tulle-install";
 const pollMs = 500;
 
 export interface InstallOptions {
@@ -80,14 +81,8 @@ async function ensureNamespace({ client, namespace, dryRun, tell }: InstallOptio
 async function applyAll(objects: readonly InstalledObject[], { client, dryRun, tell }: InstallOptions): Promise<void> {
   for (const object of objects) {
     try {
-      await client.request({
-        method: "PATCH",
-        path: pathOfObject(object),
-        // What others have set of these objects by hand was meant for an installation of before.
-        query: { fieldManager, force: true, ...(dryRun ? { dryRun: "All" } : {}) },
-        contentType: "application/apply-patch+yaml",
-        body: object,
-      });
+      // What others have set of these objects by hand was meant for an installation of before.
+      await client.apply(pathOfObject(object), object, installManager, dryRun ? { dryRun: "All" } : {});
     } catch (error) {
       if (!(error instanceof KubernetesError)) throw error;
       throw new InstallFailure(`${objectText(object)} is refused: ${error.message}`);

@@ -1,5 +1,5 @@
 // Parts of pods that every chart's have alike.
-import { isSet, type Template, value, when } from "./template.ts";
+import { isSet, type Manifest, type Template, value, when } from "./template.ts";
 import type { ComponentName, LeafPath } from "./values.ts";
 
 /** What the Pod Security level `restricted` asks of a container, and a root that nobody writes to. */
@@ -21,6 +21,16 @@ export function scheduling(component: Exclude<ComponentName, "base">): Readonly<
     return when(isSet(path), value(path));
   };
   return { nodeSelector: chosen("nodeSelector"), tolerations: chosen("tolerations"), affinity: chosen("affinity") };
+}
+
+/** Not `minAvailable`, which would keep a node from being drained where one runs alone. */
+export function disruptionBudget(metadata: Template, matchLabels: Template): Manifest {
+  return {
+    apiVersion: "policy/v1",
+    kind: "PodDisruptionBudget",
+    metadata,
+    spec: { maxUnavailable: 1, selector: { matchLabels } },
+  };
 }
 
 /** Over nodes and zones, where there are several. */

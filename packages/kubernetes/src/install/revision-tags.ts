@@ -4,6 +4,7 @@ import type { KubernetesClient } from "../client/kubernetes-client.ts";
 import { KubernetesError } from "../client/kubernetes-error.ts";
 import { injectorWebhook, revisionLabel } from "../names.ts";
 import { evaluateManifests } from "./evaluate.ts";
+import { installManager } from "./install-objects.ts";
 import { type InstalledObject, pathOfObject } from "./object-kinds.ts";
 import type { Fields, Values } from "./values.ts";
 import { injectorConfiguration } from "./webhooks.ts";
@@ -53,13 +54,7 @@ export async function setTag(
     metadata: { name, labels: { ...labels, [tagLabel]: tag } },
     webhooks: made!.webhooks.map((webhook) => ({ ...webhook, clientConfig: { ...webhook.clientConfig, caBundle } })),
   };
-  await client.request({
-    method: "PATCH",
-    path: pathOfObject(object),
-    query: { fieldManager: "tulle-install", force: true },
-    contentType: "application/apply-patch+yaml",
-    body: object,
-  });
+  await client.apply(pathOfObject(object), object, installManager);
 }
 
 export async function listTags(client: KubernetesClient): Promise<readonly RevisionTag[]> {

@@ -8,7 +8,7 @@ import {
   programUser,
   serviceAccountVariable,
 } from "../names.ts";
-import { pullSecrets, restricted, scheduling, spread } from "./pod-parts.ts";
+import { disruptionBudget, pullSecrets, restricted, scheduling, spread } from "./pod-parts.ts";
 import { isSet, joined, json, type Manifest, releaseNamespace, type Template, value, when } from "./template.ts";
 import { ofRevision, revision, tulledLabels, tulledName, tulledSelector } from "./tulled-names.ts";
 import { tulledRights } from "./tulled-rights.ts";
@@ -43,13 +43,7 @@ export function tulledManifests(): readonly Manifest[] {
         ports: ports.map(({ name, port, targetPort }) => ({ name, port, targetPort, protocol: "TCP" })),
       },
     },
-    {
-      apiVersion: "policy/v1",
-      kind: "PodDisruptionBudget",
-      metadata,
-      // Not `minAvailable`, which would keep a node from being drained where one runs alone.
-      spec: { maxUnavailable: 1, selector: { matchLabels: tulledSelector } },
-    },
+    disruptionBudget(metadata, tulledSelector),
     when(isSet("global.networkPolicy.enabled"), {
       apiVersion: "networking.k8s.io/v1",
       kind: "NetworkPolicy",

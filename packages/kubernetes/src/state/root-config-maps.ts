@@ -126,16 +126,13 @@ export class RootConfigMaps {
     const metadata = { name, namespace, labels: { "app.kubernetes.io/part-of": "tulle" } };
     const pem = roots.pem();
     try {
-      await client.request({
-        method: "PATCH",
-        path: objectPath("v1", "ConfigMap", namespace, name),
-        query: { fieldManager, force: true },
-        contentType: "application/apply-patch+yaml",
-        body: { apiVersion: "v1", kind: "ConfigMap", metadata, data: { [key]: pem } },
-      });
+      const body = { apiVersion: "v1", kind: "ConfigMap", metadata, data: { [key]: pem } };
+      await client.apply(objectPath("v1", "ConfigMap", namespace, name), body, fieldManager);
       this.#tries.delete(namespace);
       // Before the watch tells: it is not written twice.
       this.#there.set(namespace, pem);
+      // Roots may have changed meanwhile.
+      if (this.#isWrong(namespace)) this.#due.add(namespace);
     } catch (error) {
       const { code = 0, message } = error instanceof KubernetesError ? error : { message: String(error) };
       // Gone, or going: its end is told by the watch.

@@ -11,7 +11,7 @@ import type { FollowedObject } from "../store/kubernetes-store.ts";
 import { objectStatus, type ProxiesInSync, saysSame } from "./object-status.ts";
 
 export interface StatusWriterOptions {
-  readonly client: Pick<KubernetesClient, "request">;
+  readonly client: Pick<KubernetesClient, "apply">;
   readonly store: Pick<Store, "watch"> & { objects(): readonly FollowedObject[] };
   /** What the stages know, each of all resources at once. */
   readonly known: {
@@ -133,13 +133,9 @@ export class StatusWriter {
     const { kind, namespace, name } = key;
     const metadata = { name, ...(namespace === "" ? {} : { namespace }) };
     try {
-      const answer = await client.request<{ readonly status?: unknown }>({
-        method: "PATCH",
-        path: `${objectPath(apiVersion, kind as Parameters<typeof objectPath>[1], namespace, name)}/status`,
-        query: { fieldManager, force: true },
-        contentType: "application/apply-patch+yaml",
-        body: { apiVersion, kind, metadata, ...(status === undefined ? {} : { status }) },
-      });
+      const path = `${objectPath(apiVersion, kind as Parameters<typeof objectPath>[1], namespace, name)}/status`;
+      const body = { apiVersion, kind, metadata, ...(status === undefined ? {} : { status }) };
+      const answer = await client.apply<{ readonly status?: unknown }>(path, body, fieldManager);
       this.#written.set(idOf(object), { over: object.version, status: answer.status ?? {} });
       this.#trouble.end("statuses are written again");
     } catch (error) {

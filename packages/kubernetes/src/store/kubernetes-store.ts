@@ -155,14 +155,9 @@ export class KubernetesStore extends StoreOverMemory {
     const versionBefore = this.#versionOf(key);
     const echo = this.#echoOf(key);
     try {
-      const request = {
-        method: "PATCH",
-        path: objectPath(apiVersion, kind, namespace, name),
-        query: { fieldManager, force: true },
-        contentType: "application/apply-patch+yaml",
-        body: { ...resource, metadata: own },
-      } as const;
-      const written = await orRefused(this.#options.client.request<KubernetesObject>(request));
+      const path = objectPath(apiVersion, kind, namespace, name);
+      const body = { ...resource, metadata: own };
+      const written = await orRefused(this.#options.client.apply<KubernetesObject>(path, body, fieldManager));
       const version = written.metadata.resourceVersion;
       if (version !== versionBefore) await echo.of(version);
       const changed = before === undefined ? "created" : "configured";

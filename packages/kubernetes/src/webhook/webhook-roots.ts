@@ -102,8 +102,10 @@ class FollowedConfiguration {
     const { leadership } = this.#options;
     if (this.#isClosed || this.#isWriting || !leadership.isLeader || this.#patch().length === 0) return;
     this.#isWriting = true;
-    void this.#write().finally(() => {
+    void this.#write().then((isWritten) => {
       this.#isWriting = false;
+      // Roots may have changed meanwhile.
+      if (isWritten) this.look();
     });
   }
 
@@ -120,7 +122,8 @@ class FollowedConfiguration {
     );
   }
 
-  async #write(): Promise<void> {
+  /** Whether it went well; it never rejects. */
+  async #write(): Promise<boolean> {
     const { client, log, clock } = this.#options;
     try {
       this.#there = await client.request<Configuration>({
@@ -130,10 +133,9 @@ class FollowedConfiguration {
         body: this.#patch(),
       });
       this.#tries = 0;
-      // Roots may have changed meanwhile.
-      queueMicrotask(() => this.look());
+      return true;
     } catch (error) {
-      if (error instanceof KubernetesError && error.code === 404) return;
+      if (error instanceof KubernetesError && error.code === 404) return false;
       if (this.#tries === 0) {
         log.warning("the webhooks' roots cannot be written; tried again", {
           path: this.#path,
@@ -142,6 +144,7 @@ class FollowedConfiguration {
       }
       this.#cancelRetry = clock.after(backOffMs(retry, this.#tries, Math.random), () => this.look());
       this.#tries += 1;
+      return false;
     }
   }
 }
