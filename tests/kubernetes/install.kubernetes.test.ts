@@ -1,11 +1,12 @@
 // An installation on a real cluster: it is looked at first, comes up, is asked by the command line, uses each right
 // that it has and no other, and leaves nothing behind.
 import assert from "node:assert/strict";
-import { readFile } from "node:fs/promises";
+import { readFile, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { after, test } from "node:test";
 import { auditLog } from "../tools/cluster/control-plane-programs.ts";
 import { kubectl } from "../tools/cluster/kubectl.ts";
+import { temporaryFolder } from "../tools/temporary-folder.ts";
 import { waitFor } from "../tools/processes.ts";
 import { lastLines, runCommand } from "../tools/run-command.ts";
 
@@ -74,6 +75,7 @@ test("it comes up with a gateway, the command line asks it, and afterwards nothi
   assert.match(await tulle(["install", "--dry-run", ...values]), /Nothing was changed/);
   assert.deepEqual(await everything(), before);
   assert.match(await tulle(["install", "-y", ...values]), /✔ Tulle is installed/);
+  const installed = await everything();
   // A second time nothing is new.
   assert.match(await tulle(["upgrade", "-y", ...values]), /✔ Tulle is upgraded/);
 
@@ -82,6 +84,14 @@ test("it comes up with a gateway, the command line asks it, and afterwards nothi
     assert.match(await tulle(["proxy-config", "cluster", "tulle-ingress", "--context", "test"]), /xds-grpc/);
     assert.match(await tulle(["ca", "show", "--context", "test"]), /Trust domain cluster\.local/);
     assert.match(await tulle(["logs", "control-plane", "--context", "test"]), /control plane serves/);
+  });
+
+  await t.test("kubectl takes what is printed for it, and finds what is there", async () => {
+    const file = path.join(temporaryFolder("tulle-install-"), "tulle.yaml");
+    await writeFile(file, await tulle(["manifest", "generate", ...values]));
+    const applied = await kubectl(["apply", "--server-side", "--force-conflicts", "-f", file]);
+    assert.match(applied, /serverside-applied/);
+    assert.deepEqual(await everything(), installed);
   });
 
   await t.test("tags lead to revisions, and to no revision that is not there", async () => {

@@ -48,7 +48,8 @@ export function processContext(): CommandContext {
 function formatData(data: unknown, format: "json" | "yaml"): string {
   if (format === "json") return `${JSON.stringify(data, null, 2)}\n`;
   const { stringify } = load("yaml") as typeof import("yaml");
-  return stringify(data);
+  // What is printed is piped into kubectl, too, which reads YAML 1.1: there a plain `y` or `on` is a truth value.
+  return stringify(data, { version: "1.1" });
 }
 
 /** A terminal that does not know its width says 0; whoever made it means the usual one. */

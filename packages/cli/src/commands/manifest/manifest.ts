@@ -14,7 +14,11 @@ export function register(command: Command, context: CommandContext): void {
   ]);
   generate.action(async (options: ValuesOptions) => {
     const { objects } = await installationOf(options, context);
-    for (const object of inOrder(objects))
-      context.stdout(`---\n${stringify(object, { aliasDuplicateObjects: false })}`);
+    for (const object of inOrder(objects)) context.stdout(`---\n${printed(object)}`);
   });
+}
+
+/** kubectl reads YAML 1.1, in which a plain `y` or `on` is a truth value. */
+function printed(object: unknown): string {
+  return stringify(object, { aliasDuplicateObjects: false, version: "1.1" });
 }
