@@ -109,6 +109,19 @@ describe("a shop of an ordinary user's", { timeout: 300_000 }, () => {
     });
   }
 
+  test("programs outside of pods are in none of them, and go on when one has gone", async () => {
+    const home = await readlink(`/proc/${shop.up.pid}/ns/pid_for_children`);
+    for (const [name, pid] of await shop.processes()) {
+      if (name === "supervisor" || name === "control-plane") continue;
+      assert.notEqual(await readlink(`/proc/${pid}/ns/pid`), home, name);
+    }
+    for (const name of ["catalog-v1", "webapp", "plain"]) {
+      await shop.mustTulle("rollout", "restart", `deployment/${name}`);
+      await shop.mustTulle("rollout", "status", `deployment/${name}`);
+    }
+    assert.equal((await shop.get("/productpage")).status, 200);
+  });
+
   test("rule 6: another traffic policy at the published ports", async () => {
     const rule = path.join(shop.folder, "rules", "6-keep-the-client-address.yaml");
     await shop.mustTulle("apply", "-f", rule);
@@ -140,6 +153,29 @@ test("nothing is left after kill -9", { timeout: 300_000 }, async () => {
   await using removing = await startProcess("rm", ["-r", folder], { user });
   assert.equal((await removing.exited).code, 0, removing.output());
 });
+
+test("it says so and ends when the first process of all pods is ended", { timeout: 300_000 }, async () => {
+  await using shop = await begin();
+  await shop.up.waitForOutput(/^Ready\b/m);
+  const machine = await machineOf(shop.folder);
+  const namespaces = namespacesOf(shop.folder);
+  process.kill(await firstProcessOf(shop.up.pid), "SIGKILL");
+  const { code } = await shop.up.exited;
+  assert.notEqual(code, null);
+  assert.match(shop.up.output(), /the first process of the mesh was ended, and all pods with it: run tulle up again/);
+  await assertNothingLeft(shop.folder, namespaces, machine);
+});
+
+/** Of the namespace in which the supervisor starts others. */
+async function firstProcessOf(supervisor: number): Promise<number> {
+  const home = await readlink(`/proc/${supervisor}/ns/pid_for_children`);
+  for (const pid of (await readdir("/proc")).filter((each) => /^\d+$/.test(each))) {
+    if ((await readlink(`/proc/${pid}/ns/pid`).catch(() => "")) !== home) continue;
+    const status = await readFile(`/proc/${pid}/status`, "utf8");
+    if (/^NSpid:.*\t1$/m.test(status)) return Number(pid);
+  }
+  throw new Error("there is no such process");
+}
 
 test("who has no range of numbers is told so before anything is made", { timeout: 300_000 }, async (t) => {
   const file = await readFile("/etc/subgid", "utf8");

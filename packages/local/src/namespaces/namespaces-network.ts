@@ -16,6 +16,7 @@ import type { SupervisorEvent } from "../supervisor-event.ts";
 import { firstPod, insideRanges, lastPod, serviceRanges, supervisorAddress } from "./addresses.ts";
 import { ClusterServices } from "./cluster-services.ts";
 import { machinesBridge, makeFabric, type Node } from "./fabric.ts";
+import { HomeProcesses } from "./home-processes.ts";
 import type { MachineNetwork } from "./machine-network.ts";
 import { PodNamespace } from "./pod-namespace.ts";
 import type { OwnNetwork } from "./own-network.ts";
@@ -36,6 +37,7 @@ export interface NamespacesOptions {
 interface Parts extends OwnNetwork {
   readonly nodes: readonly Node[];
   readonly programs: SystemPrograms;
+  readonly home: HomeProcesses;
   readonly services: ClusterServices;
   readonly wayOut: WayOut;
   readonly roots: PublicRoots;
@@ -55,6 +57,7 @@ export class NamespacesNetwork implements MeshNetwork {
   readonly machine: MachineNetwork;
   readonly #nodes: readonly NodeOfPods[];
   readonly #programs: SystemPrograms;
+  readonly #home: HomeProcesses;
   readonly #userNamespace: string | undefined;
   readonly #roots: PublicRoots;
   readonly #folders: MeshFolders;
@@ -64,7 +67,8 @@ export class NamespacesNetwork implements MeshNetwork {
   readonly #onTrouble: (message: string) => void;
   #cables = 0;
 
-  private constructor({ machine, userNamespace, nodes, programs, services, wayOut, roots, folders, onTrouble }: Parts) {
+  private constructor(parts: Parts) {
+    const { machine, userNamespace, nodes, programs, home, services, wayOut, roots, folders, onTrouble } = parts;
     this.#onTrouble = onTrouble;
     this.#services = services;
     this.#wayOut = wayOut;
@@ -73,6 +77,7 @@ export class NamespacesNetwork implements MeshNetwork {
     this.#roots = roots;
     this.#folders = folders;
     this.#programs = programs;
+    this.#home = home;
     this.#nodes = nodes.map((node) => new NodeOfPods(node));
     this.machine = machine;
   }
@@ -90,12 +95,13 @@ export class NamespacesNetwork implements MeshNetwork {
     try {
       const roots = new PublicRoots(stateFolder);
       const folders = { ...foldersOf(stateFolder, env), roots: roots.folder, installation };
-      const nodes = await makeFabric();
       const onTrouble = (message: string): void => onEvent({ type: "trouble", message });
+      const home = userNamespace === undefined ? HomeProcesses.ofMachine() : await ownHome(programs, onTrouble);
+      const nodes = await makeFabric();
       const services = await ClusterServices.start({ nodes, machine, programs, onTrouble });
       using fabric = NetworkNamespace.current();
       const wayOut = await WayOut.open({ machine, fabric, device: machinesBridge, inside: insideRanges });
-      const parts = { nodes, programs, services, wayOut, roots, folders, onTrouble };
+      const parts = { nodes, programs, home, services, wayOut, roots, folders, onTrouble };
       return new NamespacesNetwork({ machine, userNamespace, ...parts });
     } catch (error) {
       throw new CannotStart(
@@ -137,6 +143,7 @@ export class NamespacesNetwork implements MeshNetwork {
       address: node.node.addresses.pod(number),
       cable: `pod${this.#cables}`,
       programs: this.#programs,
+      home: this.#home,
       userNamespace: this.#userNamespace,
       folders: this.#folders,
       hasWayByIpv6: this.#hasWayByIpv6,
@@ -150,8 +157,16 @@ export class NamespacesNetwork implements MeshNetwork {
     await this.#wayOut[Symbol.asyncDispose]();
     await this.#services.close();
     for (const { node } of this.#nodes) node.network[Symbol.dispose]();
+    this.#home.close();
     this.machine[Symbol.dispose]();
   }
+}
+
+function ownHome(programs: SystemPrograms, onTrouble: (message: string) => void): Promise<HomeProcesses> {
+  return HomeProcesses.ofUserNamespace(programs, () => {
+    onTrouble("the first process of the mesh was ended, and all pods with it: run tulle up again");
+    process.kill(process.pid, "SIGTERM");
+  });
 }
 
 /** @throws {CannotStart} where the proxies' user may not read it */

@@ -9,6 +9,7 @@ import { secondDescriptor } from "../network/libc.ts";
 import type { PodAddresses, PodNetwork, ProgramEntry, ProgramStart, PublishedSocket } from "../network/pod-network.ts";
 import { type AddressPair, insideRanges } from "./addresses.ts";
 import { type Node, podsBridge } from "./fabric.ts";
+import type { HomeProcesses } from "./home-processes.ts";
 import { ipBatch, setSysctls } from "./ip-batch.ts";
 import { lastId } from "./last-id.ts";
 import { giveToProxy, makeGivenFolder, writePodFiles } from "./pod-files.ts";
@@ -25,6 +26,7 @@ export interface PodNamespaceOptions {
   /** Of the cable's end at the node; no two pods of a node have the same. */
   readonly cable: string;
   readonly programs: SystemPrograms;
+  readonly home: HomeProcesses;
   readonly folders: MeshFolders;
   /** Who is outside of it enters it first. */
   readonly userNamespace: string | undefined;
@@ -125,12 +127,12 @@ export class PodNamespace implements PodNetwork {
   }
 
   async #makeViews(podFolder: string): Promise<Omit<Made, "network">> {
-    const { name, plan, programs, folders } = this.#options;
+    const { name, plan, programs, home, folders } = this.#options;
     const given = givenFolder(podFolder);
     makeGivenFolder(given);
     const files = writePodFiles(path.join(podFolder, "etc"), { name, namespace: plan.namespace, ips: this.ips });
     const stage = path.join(podFolder, "view");
-    const keeper = await PodKeeper.start(programs, viewSteps({ files, replaced: appReplaced(folders) }, stage));
+    const keeper = await PodKeeper.start(programs, home, viewSteps({ files, replaced: appReplaced(folders) }, stage));
     if (plan.injection === "none") return { keeper, proxyFiles: keeper.files };
     try {
       const own = { folder: this.proxyFolder(podFolder), user: proxyUser };

@@ -2,6 +2,7 @@
 // whose user is nobody's on the machine. State of the mesh is in neither, but for what the pod itself was given.
 import { existsSync, realpathSync, statSync } from "node:fs";
 import path from "node:path";
+import { keep } from "./start-keeper.ts";
 
 /** A folder that is replaced by an empty one, and what is in that. */
 interface Replaced {
@@ -44,7 +45,7 @@ while [ $# -gt 0 ]; do
   esac
 done
 echo made
-exec env --ignore-signal=CHLD cat >/dev/null
+${keep}
 `;
 
 /** Arguments of the script; `stage` is a folder in which it may make others. */
