@@ -8,7 +8,7 @@ import path from "node:path";
 import { pathToFileURL } from "node:url";
 import { parseArgs } from "node:util";
 import { sweep } from "../tests/tools/cluster/cluster-group.ts";
-import { clusterPrograms, kubernetesVersion } from "../tests/tools/cluster/cluster-programs.ts";
+import { clusterPrograms, kubernetesVersion, nextVersion } from "../tests/tools/cluster/cluster-programs.ts";
 import { inOwnNamespaces } from "../tests/tools/cluster/own-namespaces.ts";
 import { debianTool, installDebianTools, type DebianToolName } from "../tests/tools/debian-tool.ts";
 import { envoyPath } from "../tests/tools/envoy-path.ts";
@@ -169,7 +169,8 @@ async function setUpCluster(): Promise<boolean> {
   else process.stdout.write(`Kubernetes ${kubernetesVersion}: ${programs.folders[0]}\n`);
   await sweep();
   if (programs instanceof Error) return false;
-  return execute(process.execPath, [path.join(root, "tools", "images", "images.ts"), "--output", clusterImages]);
+  const images = path.join(root, "tools", "images", "images.ts");
+  return execute(process.execPath, [images, "--output", clusterImages, "--also", nextVersion]);
 }
 
 async function runTests(kind: TestKind): Promise<boolean> {

@@ -6,19 +6,11 @@ import path from "node:path";
 import { after, test } from "node:test";
 import { auditLog } from "../tools/cluster/control-plane-programs.ts";
 import { kubectl } from "../tools/cluster/kubectl.ts";
-import { temporaryFolder } from "../tools/temporary-folder.ts";
+import { tulle } from "../tools/cluster/tulle-command.ts";
 import { waitFor } from "../tools/processes.ts";
-import { lastLines, runCommand } from "../tools/run-command.ts";
-
-const program = path.resolve(import.meta.dirname, "../../packages/cli/bin/tulle.mjs");
+import { temporaryFolder } from "../tools/temporary-folder.ts";
 const folder = path.resolve(process.env["KUBECONFIG"]!, "../..");
 const account = "system:serviceaccount:tulle-system:tulled";
-
-async function tulle(args: readonly string[], expected = 0): Promise<string> {
-  const result = await runCommand(process.execPath, [program, ...args], { timeoutMs: 300_000 });
-  assert.equal(result.code, expected, `tulle ${args.join(" ")}: ${lastLines(result)}`);
-  return expected === 0 ? result.stdout : result.stderr;
-}
 
 /** Names of all that an installation could leave. */
 async function everything(): Promise<readonly string[]> {

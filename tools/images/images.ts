@@ -1,8 +1,19 @@
 // `npm run images`: one archive of all of Tulle's container images, and of the shop's. No registry and no container
 // engine is needed: `ctr images import`, `docker load` and `podman load` take it. `-- --context FOLDER` writes the
-// layers in its place, with a Dockerfile for each image.
+// layers in its place, with a Dockerfile for each image. `-- --also VERSION` makes Tulle's own images once more under
+// another version, of the same programs, for tests of upgrades.
 import { spawnSync } from "node:child_process";
-import { chmodSync, cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { parseArgs } from "node:util";
@@ -41,11 +52,13 @@ const { values } = parseArgs({
     output: { type: "string", short: "o", default: "dist/tulle-images.tar" },
     tag: { type: "string", default: versionOf("packages/cli/package.json") },
     context: { type: "string" },
+    also: { type: "string", multiple: true, default: [] },
   },
 });
 const parent = mkdtempSync(path.join(tmpdir(), "tulle-layers-"));
 try {
-  const made = await images(values.tag);
+  const own = await images(values.tag);
+  const made = [...own, ...values.also.flatMap((version) => ofVersion(own, version))];
   const output = path.resolve(root, values.context ?? values.output);
   if (values.context === undefined) await writeImageArchive(output, made);
   else await writeBuildContext(output, made);
@@ -125,6 +138,25 @@ async function images(tag: string): Promise<readonly Image[]> {
       workingDirectory: "/shop",
     })),
   ];
+}
+
+/** What tells a version is the packages' manifests; all else of the layers is shared. */
+function ofVersion(own: readonly Image[], version: string): readonly Image[] {
+  const manifests = newLayer(`version-${version}`);
+  const installed = "opt/tulle/dist/packages";
+  for (const name of readdirSync(path.join(parent, "tulle", installed))) {
+    const file = path.join(installed, name, "package.json");
+    const manifest = JSON.parse(readFileSync(path.join(parent, "tulle", file), "utf8")) as Manifest;
+    mkdirSync(path.join(manifests.folder, path.dirname(file)), { recursive: true });
+    writeFileSync(path.join(manifests.folder, file), `${JSON.stringify({ ...manifest, version })}\n`);
+  }
+  return own
+    .filter(({ layers }) => layers.some(({ name }) => name === "tulle"))
+    .map((image) => ({
+      ...image,
+      reference: image.reference.replace(/:[^:]*$/, `:${version}`),
+      layers: [...image.layers, manifests],
+    }));
 }
 
 /** `tulle` by its name, for hooks of containers and for `kubectl exec`. */

@@ -53,6 +53,8 @@ export interface ControlPlaneOptions extends XdsAddresses, Omit<SecurityOptions,
   /** CLUSTER in listings and metrics. */
   readonly clusterId?: string;
   readonly version?: string;
+  /** What it is called in listings; a name is made up for one that has none. */
+  readonly instanceId?: string;
   readonly debounce?: DebounceTimes;
   /** See `ResourceRoutesOptions`. */
   readonly maxResources?: number;
@@ -88,7 +90,7 @@ export async function runControlPlane(options: ControlPlaneOptions): Promise<Run
   const { shared = state, leadership } = options;
   const { clock = systemClock, logging = new Logging() } = options;
   const log = logging.logger("control-plane");
-  const instanceId = makeInstanceId();
+  const { instanceId = makeInstanceId() } = options;
   const token = await readOrMakeToken(shared);
   // What has been opened, newest last: closed in turn at the end, and when a later part cannot be opened.
   const open = new AsyncDisposableStack();

@@ -84,8 +84,13 @@ export const givenAuthoritySecret = "cacerts";
 /** The API's token, the keys of sign-ins, and what else is a secret. */
 export const stateSecret = "tulle-state";
 
-/** Of the replica that writes status, rotates and rolls out. */
-export const leaderLease = (revision: string): string => ofRevision("tulle-leader", revision);
+/**
+ * Of the replica, of whatever revision, that writes what the cluster has once: statuses, roots in namespaces, the
+ * authority's rotation, roll-outs' steps. Two that write the same would take back each other's words for ever.
+ */
+export const leaderLease = "tulle-leader";
+/** Of the replica that keeps its revision's own webhooks. */
+export const webhooksLease = (revision: string): string => ofRevision("tulle-webhooks", revision);
 
 /** In every namespace: the roots that workloads believe. */
 export const rootsConfigMap = { name: "tulle-ca-root-cert", key: "root-cert.pem" } as const;

@@ -14,6 +14,9 @@ const sources = path.resolve(import.meta.dirname, "programs");
 /** Kubernetes' version, as the programs tell it; the module's is in go.mod. */
 export const kubernetesVersion = "v1.34.4";
 
+/** Tulle's own images are there under this version, too, for upgrades. */
+export const nextVersion = "0.2.0";
+
 /** All of them are one binary, which answers to the name it is called by. */
 const names = [
   "etcd",

@@ -1,4 +1,5 @@
 // `tulle install` and `tulle upgrade`: the same objects, brought into a cluster; they differ in what has to be there.
+import { isDeepStrictEqual } from "node:util";
 import { InvalidArgumentError, type Command } from "commander";
 import {
   controlPlaneName,
@@ -7,6 +8,8 @@ import {
   installObjects,
   type KubernetesClient,
   KubernetesError,
+  meshConfigMap,
+  objectPath,
   precheck,
 } from "@tulle/kubernetes";
 import { CommandFailure } from "../command/command-failure.ts";
@@ -48,10 +51,11 @@ export async function runInstallation(
   options: InstallOptions,
   context: CommandContext,
 ): Promise<void> {
-  const installation = await installationOf(options, context);
+  const evaluated = await installationOf(options, context);
   const namespace = namespaceOf(options);
   await withCluster(options, context, async (client) => {
     await requireExpected(verb, client, options);
+    const installation = await besideOthers(client, evaluated, options, context);
     if (options.skipPrecheck !== true) await requireGood(client, installation, namespace, context);
     const { server, origin } = client.access;
     const what = verb === "install" ? "Install Tulle into" : "Upgrade Tulle in";
@@ -74,6 +78,30 @@ export async function runInstallation(
   });
   const done = verb === "install" ? "installed" : "upgraded";
   context.stdout(options.dryRun === true ? "✔ Nothing was changed.\n" : `✔ Tulle is ${done}.\n`);
+}
+
+/** The mesh's configuration is every revision's: one that comes beside others, and says nothing of it, leaves it. */
+async function besideOthers(
+  client: KubernetesClient,
+  installation: Installation,
+  options: InstallOptions,
+  context: CommandContext,
+): Promise<Installation> {
+  if (options.revision === undefined || !isDeepStrictEqual(installation.values["base"]?.["meshConfig"], {}))
+    return installation;
+  const isMeshConfig = ({ kind, metadata }: Installation["objects"][number]): boolean =>
+    kind === "ConfigMap" && metadata.name === meshConfigMap.name;
+  const path = objectPath("v1", "ConfigMap", namespaceOf(options), meshConfigMap.name);
+  const there = await client
+    .request<{ readonly data?: Readonly<Record<string, string>> }>({ path })
+    .catch((error: unknown) => {
+      if (error instanceof KubernetesError && error.code === 404) return undefined;
+      throw error;
+    });
+  const text = there?.data?.[meshConfigMap.key]?.trim() ?? "{}";
+  if (text === "{}") return installation;
+  context.stdout("The mesh configuration stays as it is: no base.meshConfig is given.\n");
+  return { ...installation, objects: installation.objects.filter((object) => !isMeshConfig(object)) };
 }
 
 async function requireExpected(

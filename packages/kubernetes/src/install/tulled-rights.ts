@@ -10,6 +10,7 @@ import {
   rootsConfigMap,
   stateSecret,
   validatorWebhook,
+  webhooksLease,
 } from "../names.ts";
 import { ownKinds } from "./base.ts";
 import { isSet, type Manifest, releaseNamespace, type Template, when } from "./template.ts";
@@ -116,7 +117,7 @@ function ownNamespaceRules(): readonly Template[] {
     {
       apiGroups: ["coordination.k8s.io"],
       resources: ["leases"],
-      resourceNames: [ofRevision(leaderLease("default"))],
+      resourceNames: [leaderLease, ofRevision(webhooksLease("default"))],
       verbs: ["get", "update"],
     },
     { apiGroups: ["coordination.k8s.io"], resources: ["leases"], verbs: ["create"] },

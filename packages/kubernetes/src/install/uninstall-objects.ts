@@ -3,7 +3,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { KubernetesClient } from "../client/kubernetes-client.ts";
 import { KubernetesError } from "../client/kubernetes-error.ts";
-import { authoritySecret, leaderLease, revisionLabel, rootsConfigMap, stateSecret } from "../names.ts";
+import { authoritySecret, leaderLease, revisionLabel, rootsConfigMap, stateSecret, webhooksLease } from "../names.ts";
 import { InstallFailure } from "./install-objects.ts";
 import { type InstalledObject, installedKinds, collectionOf, objectText, pathOfObject } from "./object-kinds.ts";
 
@@ -48,8 +48,9 @@ export async function writtenOf({
   });
   const within = encodeURIComponent(namespace);
   const leases = await client.request<Listed>({ path: `/apis/coordination.k8s.io/v1/namespaces/${within}/leases` });
-  const own = leaderLease("default");
-  const isOwn = (name: string): boolean => name === own || name.startsWith(`${own}-`);
+  const ofDefault = webhooksLease("default");
+  const isOwn = (name: string): boolean =>
+    name === leaderLease || name === ofDefault || name.startsWith(`${ofDefault}-`);
   return [
     ...items.map(({ metadata: { namespace: each = "" } }) => {
       return `/api/v1/namespaces/${encodeURIComponent(each)}/configmaps/${rootsConfigMap.name}`;
@@ -69,7 +70,10 @@ export async function uninstallObjects(options: UninstallOptions, objects: reado
     if (await remove(client, pathOfObject(object))) tell(`${objectText(object)} removed`);
   }
   await waitUntilGone(options, within);
-  if (revision === undefined) {
+  if (revision !== undefined) {
+    const leases = `/apis/coordination.k8s.io/v1/namespaces/${encodeURIComponent(options.namespace)}/leases`;
+    await remove(client, `${leases}/${encodeURIComponent(webhooksLease(revision))}`);
+  } else {
     const written = await writtenOf(options);
     for (const path of written) await remove(client, path);
     tell("the roots in all namespaces, and the control plane's state, removed");

@@ -12,6 +12,8 @@ export interface LeaderElectionOptions {
   readonly name: string;
   /** Of this control plane, and of no other: a pod's name, and something that is new at each start. */
   readonly identity: string;
+  /** What is logged of whoever holds it: "leads". */
+  readonly verb?: string;
   readonly clock: Clock;
   readonly random?: () => number;
   readonly log: Logger;
@@ -190,8 +192,8 @@ export class LeaderElection {
   #become(isLeader: boolean): void {
     if (this.#isLeader === isLeader) return;
     this.#isLeader = isLeader;
-    const { log, identity } = this.#options;
-    log.info(isLeader ? "this control plane leads" : "this control plane leads no more", { identity });
+    const { log, identity, verb = "leads" } = this.#options;
+    log.info(`this control plane ${verb}${isLeader ? "" : " no more"}`, { identity });
     for (const listener of this.#listeners) listener();
   }
 }

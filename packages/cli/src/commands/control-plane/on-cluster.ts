@@ -9,6 +9,7 @@ import {
   controlPlaneHosts,
   controlPlaneName,
   controlPlanePorts,
+  defaultRevision,
   inClusterAccess,
   injectPods,
   kubeconfigAccess,
@@ -28,6 +29,7 @@ import {
   validateResources,
   webhookPaths,
   WebhookRoots,
+  webhooksLease,
 } from "@tulle/kubernetes";
 import type { Logging } from "@tulle/telemetry";
 import { systemClock } from "@tulle/timing";
@@ -80,19 +82,20 @@ export async function runClusterControlPlane(
   const store = await KubernetesStore.open({ client, analyze: analyzeCluster, clock, log, withIstioGroups }, stopped);
   opening.defer(() => store.close());
   const state = new StateFolder(path.join(options.stateDirectory, ownFolder), log);
-  const election = new LeaderElection({
-    client,
-    namespace,
-    name: leaderLease(revision),
-    identity: `${environment[podNameVariable] ?? "tulled"}_${crypto.randomUUID()}`,
-    clock,
-    log,
-  });
+  const podName = environment[podNameVariable];
+  const identity = `${podName ?? "tulled"}_${crypto.randomUUID()}`;
+  const candidate = { client, namespace, identity, clock, log };
+  const election = new LeaderElection({ ...candidate, name: leaderLease });
+  const keeper = new LeaderElection({ ...candidate, name: webhooksLease(revision), verb: "keeps its webhooks" });
   opening.defer(() => election.close());
-  const [first, ...others] = controlPlaneHosts(revision);
+  opening.defer(() => keeper.close());
+  // Whoever comes to a control plane insists on the mesh's name for it, whatever the revision.
+  const names = new Set([...controlPlaneHosts(defaultRevision), ...controlPlaneHosts(revision), istioHost]);
+  const [first, ...others] = [...names];
   const everywhere = allAddresses();
   const running = await runControlPlane({
     ...options,
+    ...(podName === undefined ? {} : { instanceId: podName }),
     store,
     state,
     shared: new SecretTexts({ client, namespace, clock, log }),
@@ -100,7 +103,7 @@ export async function runClusterControlPlane(
     httpAddress: options.httpAddress ?? { host: everywhere, port: controlPlanePorts.http.targetPort },
     isReachedByAnyHost: true,
     authorityStorage: new SecretAuthority({ client, namespace, clock, log }),
-    identity: { hosts: [first!, ...others, istioHost], serviceAccount: controlPlaneName(revision) },
+    identity: { hosts: [first!, ...others], serviceAccount: controlPlaneName(revision) },
     leadership: election,
     debounce,
     judgeToken: tokenReviewer(client, Date.now),
@@ -116,7 +119,7 @@ export async function runClusterControlPlane(
   };
   const configMaps = new RootConfigMaps({ client, store, roots, leadership: election, clock, log });
   opening.defer(() => configMaps.close());
-  const webhookRoots = new WebhookRoots({ client, revision, roots, leadership: election, clock, log });
+  const webhookRoots = new WebhookRoots({ client, revision, roots, leadership: keeper, clock, log });
   opening.defer(() => webhookRoots.close());
   const webhooks = await serveWebhooks({
     address: options.webhookAddress ?? { host: everywhere, port: controlPlanePorts.webhook.targetPort },
@@ -145,11 +148,12 @@ export async function runClusterControlPlane(
   opening.defer(() => statuses.close());
   // Last of all: whoever leads can do all that is to be done.
   election.start();
+  keeper.start();
   const open = opening.move();
   return {
     close: async () => {
       // Another may lead at once.
-      await election.close();
+      await Promise.all([election.close(), keeper.close()]);
       if (isPods) await later(stillAskedMs);
       await open.disposeAsync();
     },
