@@ -63,7 +63,14 @@ const valuesFiles: readonly { readonly name: string; readonly values: object; re
     name: "beside Istio, as a revision",
     values: { tulled: { revision: "r1", sidecarInjectorWebhook: { istioLabels: false, failurePolicy: "Ignore" } } },
   },
-  { name: "Istio's groups", values: { tulled: { watchIstioResources: true, validationWebhook: { enabled: false } } } },
+  {
+    name: "Istio's groups",
+    values: { base: { istioCustomResources: true }, tulled: { watchIstioResources: true } },
+  },
+  {
+    name: "Istio's groups, unchecked",
+    values: { tulled: { watchIstioResources: true, validationWebhook: { enabled: false } } },
+  },
   {
     name: "what pods are injected with",
     values: {

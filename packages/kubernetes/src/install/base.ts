@@ -1,8 +1,8 @@
 // What a cluster has once, however many revisions of the control plane run in it: the mesh's kinds, the mesh's
 // configuration, and what a cluster's users may do with both.
-import { kindDefinitions, kinds } from "@tulle/config";
+import { kindDefinitions, kinds, unreadKinds } from "@tulle/config";
 import { meshConfigMap } from "../names.ts";
-import { customResourceDefinitions } from "./custom-resources.ts";
+import { type CustomResourceDefinition, customResourceDefinitions } from "./custom-resources.ts";
 import { partOf } from "./installed-labels.ts";
 import { isSet, json, type Manifest, releaseNamespace, type Template, when } from "./template.ts";
 
@@ -13,14 +13,10 @@ export function baseManifests(): readonly Manifest[] {
       kind: "Namespace",
       metadata: { name: releaseNamespace, labels: partOf("base") },
     }),
-    ...customResourceDefinitions().map(({ metadata, ...definition }): Manifest => ({
-      ...(definition as unknown as Readonly<Record<string, Template>>),
-      metadata: {
-        ...metadata,
-        // Whoever removes a chart does not mean every VirtualService of the cluster.
-        annotations: when(isSet("base.keepCustomResources"), { "helm.sh/resource-policy": "keep" }),
-      },
-    })),
+    ...customResourceDefinitions().map(definitionManifest),
+    ...customResourceDefinitions("istio.io").map((each) =>
+      when(isSet("base.istioCustomResources"), definitionManifest(each)),
+    ),
     {
       apiVersion: "v1",
       kind: "ConfigMap",
@@ -31,13 +27,28 @@ export function baseManifests(): readonly Manifest[] {
   ];
 }
 
+function definitionManifest({ metadata, ...definition }: CustomResourceDefinition) {
+  return {
+    ...(definition as unknown as Readonly<Record<string, Template>>),
+    metadata: {
+      ...metadata,
+      // Whoever removes a chart does not mean every VirtualService of the cluster.
+      annotations: when(isSet("base.keepCustomResources"), { "helm.sh/resource-policy": "keep" }),
+    },
+  };
+}
+
 /**
  * Whoever may look into a namespace may see what routes it, and whoever may edit it may change that: the cluster's own
  * roles `view`, `edit` and `admin` take these in by their labels.
  */
 function userRoles(): readonly Manifest[] {
-  const rules = (verbs: readonly string[]): Template =>
-    [...ownKinds()].map(([group, resources]) => ({ apiGroups: [group], resources: [...resources], verbs }));
+  const rules = (verbs: readonly string[]): Template => [
+    ...[...ownKinds()].map(([group, resources]) => ({ apiGroups: [group], resources, verbs })),
+    ...[...istioKinds()].map(([group, resources]) =>
+      when(isSet("base.istioCustomResources"), { apiGroups: [group], resources, verbs }),
+    ),
+  ];
   const role = (name: string, into: readonly string[], verbs: readonly string[]): Manifest => ({
     apiVersion: "rbac.authorization.k8s.io/v1",
     kind: "ClusterRole",
@@ -63,6 +74,16 @@ export function ownKinds(suffix: "tulle.io" | "istio.io" = "tulle.io"): Readonly
     const { apiVersions, plural } = kindDefinitions[kind];
     const group = apiVersions.map((version) => version.split("/")[0]!).find((each) => each.endsWith(`.${suffix}`));
     if (group === undefined) continue;
+    groups.set(group, [...(groups.get(group) ?? []), plural]);
+  }
+  return groups;
+}
+
+/** Plural names by group of all that Istio has, those that nothing reads among them. */
+export function istioKinds(): ReadonlyMap<string, readonly string[]> {
+  const groups = new Map(ownKinds("istio.io"));
+  for (const { plural, apiVersions } of Object.values(unreadKinds)) {
+    const group = apiVersions[0]!.split("/")[0]!;
     groups.set(group, [...(groups.get(group) ?? []), plural]);
   }
   return groups;

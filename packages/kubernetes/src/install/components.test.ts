@@ -2,7 +2,14 @@
 // level takes, and webhooks that send each pod to one place.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { controlPlaneName, controlPlaneSelector, injectorWebhook, leaderLease, validatorWebhook } from "../names.ts";
+import {
+  controlPlaneName,
+  controlPlaneSelector,
+  injectorWebhook,
+  leaderLease,
+  validatorWebhook,
+  webhooksLease,
+} from "../names.ts";
 import { evaluateInstallation } from "./components.ts";
 import type { Fields } from "./values.ts";
 
@@ -37,7 +44,8 @@ for (const revision of ["default", "canary"]) {
     const service = objects.find(({ kind }) => kind === "Service")!;
     assert.deepEqual((service["spec"] as Fields)["selector"], controlPlaneSelector(revision));
     const role = objects.find(({ kind }) => kind === "Role");
-    assert.ok(JSON.stringify(role).includes(`"${leaderLease(revision)}"`));
+    for (const lease of [leaderLease, webhooksLease(revision)])
+      assert.ok(JSON.stringify(role).includes(`"${lease}"`), lease);
   });
 }
 
@@ -60,6 +68,33 @@ test("pods of every part are restricted, and no webhook carries a bundle", () =>
   }
   // Whoever applies them again would take it away.
   assert.ok(!JSON.stringify(objects).includes("caBundle"));
+});
+
+test("Istio's kinds are defined, checked and given to users where they are asked for", () => {
+  const names = (values: Fields): readonly string[] => installed(values).map(({ metadata }) => metadata.name);
+  assert.deepEqual(
+    names({}).filter((name) => name.endsWith(".istio.io")),
+    [],
+  );
+  const objects = installed({ base: { istioCustomResources: true }, tulled: { watchIstioResources: true } });
+  const defined = objects.map(({ metadata }) => metadata.name).filter((name) => name.endsWith(".istio.io"));
+  for (const name of ["virtualservices.networking", "sidecars.networking", "wasmplugins.extensions"])
+    assert.ok(defined.includes(`${name}.istio.io`), name);
+  const versions = objects.find(({ metadata }) => metadata.name === "sidecars.networking.istio.io")!["spec"] as Fields;
+  assert.deepEqual(
+    (versions["versions"] as readonly Fields[]).map((each) => each["name"]),
+    ["v1", "v1beta1", "v1alpha3"],
+  );
+  const withEnvoyFilters = objects.filter((each) => JSON.stringify(each).includes('"envoyfilters"'));
+  assert.deepEqual(
+    withEnvoyFilters.map(({ kind, metadata }) => `${kind} ${metadata.name}`),
+    [
+      "CustomResourceDefinition envoyfilters.networking.istio.io",
+      "ClusterRole tulle-view",
+      "ClusterRole tulle-edit",
+      "ValidatingWebhookConfiguration tulle-validator",
+    ],
+  );
 });
 
 const asked: readonly {

@@ -1,6 +1,6 @@
 // The mesh's kinds as a cluster's own (apiextensions.k8s.io/v1, CustomResourceDefinition), made of the schemas that
 // check manifests everywhere else. Every version that Istio serves a kind in is served; all of them hold the same.
-import { type Kind, kindDefinitions, kinds, toJsonSchema } from "@tulle/config";
+import { type Kind, kindDefinitions, kinds, toJsonSchema, unreadKinds } from "@tulle/config";
 
 type JsonSchema = Readonly<Record<string, unknown>>;
 
@@ -18,7 +18,8 @@ export interface CustomResourceDefinition {
   readonly spec: object;
 }
 
-const ownGroup = /(?:^|\.)tulle\.io$/;
+/** Of Tulle's groups, or of Istio's, for clusters in which Istio is not. */
+export type KindGroups = "tulle.io" | "istio.io";
 
 const ages: readonly PrinterColumn[] = [
   {
@@ -52,17 +53,48 @@ function text(name: string, description: string, jsonPath: string): PrinterColum
 }
 
 /** Of all kinds that no Kubernetes has by itself, in their order. */
-export function customResourceDefinitions(): readonly CustomResourceDefinition[] {
-  return kinds.flatMap((kind) => definitionOf(kind) ?? []);
+export function customResourceDefinitions(groups: KindGroups = "tulle.io"): readonly CustomResourceDefinition[] {
+  const read = kinds.flatMap((kind) => {
+    const { apiVersions, plural, shortNames, scope } = kindDefinitions[kind];
+    const names = { kind, plural, shortNames };
+    return definitionOf(groups, {
+      names,
+      apiVersions,
+      scope,
+      schema: objectSchema(kind),
+      columns: printed[kind] ?? [],
+    });
+  });
+  const unread = Object.entries(unreadKinds).flatMap(([kind, { plural, apiVersions, description }]) => {
+    const names = { kind, plural, shortNames: [] };
+    return definitionOf(groups, {
+      names,
+      apiVersions,
+      scope: "Namespaced",
+      schema: unreadSchema(description),
+      columns: [],
+    });
+  });
+  return [...read, ...unread];
 }
 
-function definitionOf(kind: Kind): CustomResourceDefinition | undefined {
-  const { apiVersions, plural, shortNames, scope } = kindDefinitions[kind];
-  const own = apiVersions.map((apiVersion) => apiVersion.split("/")).filter(([group = ""]) => ownGroup.test(group));
+interface DefinedKind {
+  readonly names: { readonly kind: string; readonly plural: string; readonly shortNames: readonly string[] };
+  readonly apiVersions: readonly string[];
+  readonly scope: "Namespaced" | "Cluster";
+  readonly schema: JsonSchema;
+  readonly columns: readonly PrinterColumn[];
+}
+
+function definitionOf(
+  groups: KindGroups,
+  { names, apiVersions, scope, schema, columns }: DefinedKind,
+): readonly CustomResourceDefinition[] {
+  const own = apiVersions.map((each) => each.split("/")).filter(([group = ""]) => group.endsWith(`.${groups}`));
   const group = own[0]?.[0];
-  if (group === undefined) return undefined;
-  const schema = { openAPIV3Schema: objectSchema(kind) };
-  return {
+  if (group === undefined) return [];
+  const { kind, plural, shortNames } = names;
+  const definition: CustomResourceDefinition = {
     apiVersion: "apiextensions.k8s.io/v1",
     kind: "CustomResourceDefinition",
     metadata: { name: `${plural}.${group}`, labels: { "app.kubernetes.io/part-of": "tulle" } },
@@ -75,19 +107,27 @@ function definitionOf(kind: Kind): CustomResourceDefinition | undefined {
         plural,
         singular: kind.toLowerCase(),
         shortNames,
-        categories: ["tulle-io"],
+        categories: [groups.replace(".", "-")],
       },
       versions: own.map(([, name], index) => ({
         name,
         served: true,
         // The newest is listed first; what lies in the store is read in all of them.
         storage: index === 0,
-        schema,
+        schema: { openAPIV3Schema: schema },
         subresources: { status: {} },
-        additionalPrinterColumns: [...(printed[kind] ?? []), ...ages],
+        additionalPrinterColumns: [...columns, ...ages],
       })),
     },
   };
+  return [definition];
+}
+
+const anything: JsonSchema = { type: "object", "x-kubernetes-preserve-unknown-fields": true };
+
+/** Whoever has manifests of it is told by the webhook what becomes of them, and not by their fields. */
+function unreadSchema(description: string): JsonSchema {
+  return { type: "object", description, properties: { spec: anything, status: anything } };
 }
 
 /** What the API server itself knows of every object is left to it; whoever writes the status says what is in it. */
@@ -104,6 +144,6 @@ function objectSchema(kind: Kind): JsonSchema {
   return {
     ...whole,
     required,
-    properties: { ...rest, status: { type: "object", "x-kubernetes-preserve-unknown-fields": true } },
+    properties: { ...rest, status: anything },
   };
 }

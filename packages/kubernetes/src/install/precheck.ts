@@ -2,7 +2,6 @@
 // of whoever installs, other meshes, kinds of other versions, and namespaces that take no pods of ours.
 import type { KubernetesClient } from "../client/kubernetes-client.ts";
 import { KubernetesError } from "../client/kubernetes-error.ts";
-import { customResourceDefinitions } from "./custom-resources.ts";
 import { type InstalledObject, installedKinds } from "./object-kinds.ts";
 
 export interface CheckResult {
@@ -115,11 +114,13 @@ interface DefinitionObject {
 }
 
 /** Objects that lie in the store in a version that is not served any more could not be read. */
-async function definitions({ client }: PrecheckOptions): Promise<CheckResult> {
+async function definitions({ client, objects }: PrecheckOptions): Promise<CheckResult> {
   const what = "Kinds";
   const wrong: string[] = [];
+  const foreign: string[] = [];
   let there = 0;
-  for (const { metadata, spec } of customResourceDefinitions()) {
+  for (const { kind, metadata, spec } of objects) {
+    if (kind !== "CustomResourceDefinition") continue;
     const found = await unlessMissing(
       client.request<DefinitionObject>({
         path: `/apis/apiextensions.k8s.io/v1/customresourcedefinitions/${metadata.name}`,
@@ -127,11 +128,17 @@ async function definitions({ client }: PrecheckOptions): Promise<CheckResult> {
     );
     if (found === undefined) continue;
     there += 1;
+    const isOurs = found.metadata.labels?.["app.kubernetes.io/part-of"] === "tulle";
+    if (!isOurs && metadata.name.endsWith(".istio.io")) foreign.push(metadata.name);
     const served = (spec as DefinitionObject["spec"]).versions.map(({ name }) => name);
     const lost = (found.status?.storedVersions ?? []).filter((each) => !served.includes(each));
     if (lost.length > 0)
       wrong.push(`${metadata.name} is stored as ${lost.join(", ")}, which this version does not serve`);
   }
+  if (foreign.length > 0)
+    wrong.push(
+      `${foreign.join(", ")} belong to somebody else, who would lose them: leave base.istioCustomResources off where Istio's kinds are`,
+    );
   if (wrong.length > 0) return { what, outcome: "error", message: wrong.join("; ") };
   return {
     what,

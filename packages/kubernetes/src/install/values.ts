@@ -89,6 +89,10 @@ export const valueTable = {
     enabled: isOn(true, "The mesh's kinds, and what users may do with them."),
     meshConfig: mapping({}, "Istio's MeshConfig: what holds for the mesh as a whole, whatever the revision."),
     createNamespace: isOn(false, "The namespace itself is among the objects. Helm has --create-namespace."),
+    istioCustomResources: isOn(
+      false,
+      "The kinds of Istio's groups, for manifests written for Istio in a cluster without it; see tulled.watchIstioResources.",
+    ),
     keepCustomResources: isOn(
       true,
       "Helm leaves the kinds, and all objects of them, where they are when the chart is uninstalled.",

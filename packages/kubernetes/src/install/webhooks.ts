@@ -5,7 +5,7 @@
 // A pod is sent to one webhook of one revision: where a label of the namespace decides, its own labels do not, and
 // where both spellings are there, Tulle's. What the labels mean in the end is decided by `decideInjection` there.
 import { controlPlanePorts, injectionLabels, validatorWebhook, webhookPaths } from "../names.ts";
-import { ownKinds } from "./base.ts";
+import { istioKinds, ownKinds } from "./base.ts";
 import {
   all,
   type Condition,
@@ -134,7 +134,7 @@ export function validatorConfiguration(): Manifest {
     resources,
     scope: "*",
   }));
-  const istioRules = [...ownKinds("istio.io")].map(([group, resources]) =>
+  const istioRules = [...istioKinds()].map(([group, resources]) =>
     when(isSet("tulled.watchIstioResources"), {
       apiGroups: [group],
       apiVersions: ["*"],

@@ -95,7 +95,7 @@ export class StatusWriter {
     await Promise.all(Array.from({ length: mostAtOnce }, worker));
   }
 
-  #due(): [FollowedObject, object | undefined][] {
+  #due(): [FollowedObject, object][] {
     const { store, known, clock } = this.#options;
     const byKey = (findings: readonly Finding[]): ReadonlyMap<string, readonly Finding[]> =>
       Map.groupBy(
@@ -106,12 +106,12 @@ export class StatusWriter {
     const objects = store.objects();
     const versions = new Map(objects.map((object) => [idOf(object), object.version]));
     for (const [id, { over }] of this.#written) if (versions.get(id) !== over) this.#written.delete(id);
-    return objects.flatMap((object): [FollowedObject, object | undefined][] => {
+    return objects.flatMap((object): [FollowedObject, object][] => {
       const { key, isShadowed } = object;
       const isOurs = /(?:^|\.)tulle\.io\//.test(object.apiVersion);
       const there = (this.#written.get(idOf(object)) ?? object).status;
-      // Of Istio's groups others write, too: only what nobody else can say is said.
-      if (!isOurs && !isShadowed) return saysShadowed(there) ? [[object, undefined]] : [];
+      // Of Istio's groups Istio may write, too: over its words only what it cannot know is said.
+      if (!isOurs && !isShadowed && isOfOthers(there)) return [];
       const text = keyText(key);
       const facts = {
         ...object,
@@ -126,15 +126,14 @@ export class StatusWriter {
     });
   }
 
-  /** Undefined takes back what was written. */
-  async #write(object: FollowedObject, status: object | undefined): Promise<void> {
+  async #write(object: FollowedObject, status: object): Promise<void> {
     const { client } = this.#options;
     const { apiVersion, key } = object;
     const { kind, namespace, name } = key;
     const metadata = { name, ...(namespace === "" ? {} : { namespace }) };
     try {
       const path = `${objectPath(apiVersion, kind as Parameters<typeof objectPath>[1], namespace, name)}/status`;
-      const body = { apiVersion, kind, metadata, ...(status === undefined ? {} : { status }) };
+      const body = { apiVersion, kind, metadata, status };
       const answer = await client.apply<{ readonly status?: unknown }>(path, body, fieldManager);
       this.#written.set(idOf(object), { over: object.version, status: answer.status ?? {} });
       this.#trouble.end("statuses are written again");
@@ -153,7 +152,8 @@ function idOf({ apiVersion, key }: FollowedObject): string {
   return `${apiVersion} ${keyText(key)}`;
 }
 
-function saysShadowed(status: unknown): boolean {
-  const { conditions } = (status ?? {}) as { readonly conditions?: readonly { readonly reason?: string }[] };
-  return Array.isArray(conditions) && conditions.some(({ reason }) => reason === "Shadowed");
+/** Whoever else writes conditions has none of the name that is in each status of ours. */
+function isOfOthers(status: unknown): boolean {
+  const { conditions } = (status ?? {}) as { readonly conditions?: readonly { readonly type?: string }[] };
+  return Array.isArray(conditions) && conditions.length > 0 && conditions.every(({ type }) => type !== "Accepted");
 }
