@@ -74,13 +74,16 @@ export class ClusterShop implements CountedShop<ClusterPod>, LoadedShop, AsyncDi
   readonly port: number;
   readonly securePort: number;
   readonly rootFile: string;
+  /** Of the user `demo`. */
+  readonly demoPassword: string;
   readonly #agent = new Agent({ keepAlive: true, maxSockets: 64 });
   readonly #forwards = new Map<string, Promise<PortForward>>();
 
-  private constructor(port: number, securePort: number, rootFile: string) {
+  private constructor(port: number, securePort: number, rootFile: string, demoPassword: string) {
     this.port = port;
     this.securePort = securePort;
     this.rootFile = rootFile;
+    this.demoPassword = demoPassword;
   }
 
   /** Resolves when every Deployment of it is available. */
@@ -92,9 +95,13 @@ export class ClusterShop implements CountedShop<ClusterPod>, LoadedShop, AsyncDi
     await writeFile(files.key, key);
     const secret = ["create", "secret", "tls", "localhost-dev", "-n", "tulle-system"];
     await kubectl([...secret, `--cert=${files.cert}`, `--key=${files.key}`]);
+    await kubectl(["apply", "-f", path.join(shopFolder, "0-namespaces.yaml")]);
+    const [password, clientSecret] = [crypto.randomUUID(), crypto.randomUUID()];
+    const demo = [`--from-literal=password=${password}`, `--from-literal=client-secret=${clientSecret}`];
+    await kubectl(["create", "secret", "generic", "shop-demo", "-n", "shop", ...demo]);
     await kubectl(["apply", "-f", shopFolder]);
     for (const namespace of ["shop", "tulle-system"]) await untilAvailable(namespace);
-    return new ClusterShop(await nodePortOf("http"), await nodePortOf("https"), files.cert);
+    return new ClusterShop(await nodePortOf("http"), await nodePortOf("https"), files.cert, password);
   }
 
   /** By the first node's port of the gateway, over a connection that is kept. */

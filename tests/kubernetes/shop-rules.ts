@@ -10,6 +10,7 @@ import { type NodePlace, nodes, outside } from "../tools/cluster/addresses.ts";
 import { kubectl } from "../tools/cluster/kubectl.ts";
 import { waitFor } from "../tools/processes.ts";
 import { ClusterShop, installByHelm, shopFolder, uninstallByHelm } from "./cluster-shop.ts";
+import { policyTests } from "./shop-policies.ts";
 
 const calls = 100;
 let shop: ClusterShop;
@@ -65,6 +66,8 @@ export function shopTests(proxy: "tulle" | "envoy"): void {
     assert.equal((await tally(20)).answers["500"], undefined);
     await kubectl(["delete", "virtualservice", "catalog", "-n", "shop"]);
   });
+
+  policyTests(() => shop);
 
   test("rule 6: with Local the gateway sees the client's address, and a node without it refuses", async () => {
     const { status } = await shop.pod("tulle-ingressgateway");

@@ -60,6 +60,23 @@ test("prints Ready and its addresses, keeps the demo's secrets out of a log, end
   const asked = new URLSearchParams({ client_id: "demo-client", response_type: "code", redirect_uri: redirectUri });
   const answer = await fetch(`http://127.0.0.1:${port}/authorize?${asked.toString()}`, { redirect: "manual" });
   assert.equal(answer.status, 303);
+  assert.deepEqual(await third.stop(), { code: 0, signal: null });
+  const given = { password: "of-somebody's-own-choice", clientSecret: "known-to-the-client-as-well-0123456789" };
+  const [password, secret] = [`--demo-password=${given.password}`, `--demo-client-secret=${given.clientSecret}`];
+  await using fourth = await start(...args, password, secret);
+  await fourth.waitForOutput(/Ready/);
+  const basic = Buffer.from(`demo-client:${given.clientSecret}`).toString("base64");
+  const redeemed = await fetch(`http://127.0.0.1:${port}/token`, {
+    method: "POST",
+    headers: { authorization: `Basic ${basic}`, "content-type": "application/x-www-form-urlencoded" },
+    body: "grant_type=authorization_code&code=none&redirect_uri=http://localhost",
+  });
+  assert.match(await redeemed.text(), /invalid_grant/, "the secret that is given holds, and not the one of before");
+  assert.deepEqual(
+    JSON.parse(readFileSync(file, "utf8")),
+    { ...demo, ...given, redirectUri: `http://localhost:${port}/demo/callback` },
+    "what is given holds",
+  );
 });
 
 test("connections that ask nothing keep nobody out, however few files may be open", async (t) => {

@@ -1,5 +1,5 @@
-// The client application. Its credentials lie in a file that the authorization server's `--demo` has written; it may
-// come into being after this program has started.
+// The client application. Its secret is given to it, or lies in a file that the authorization server's `--demo` has
+// written, which may come into being after this program has started.
 import { readFileSync } from "node:fs";
 import { serve } from "../serve.ts";
 import { createClientApplication } from "./client.ts";
@@ -10,6 +10,7 @@ function needed(name: string): string {
   return value;
 }
 
+const secret = process.env["CLIENT_SECRET"];
 const credentialsFile = needed("CREDENTIALS_FILE");
 serve(
   "client",
@@ -19,7 +20,10 @@ serve(
     issuer: needed("ISSUER"),
     issuerOriginInside: needed("ISSUER_ORIGIN_INSIDE"),
     ordersUrl: needed("ORDERS_URL"),
-    credentials: () => JSON.parse(readFileSync(credentialsFile, "utf8")) as { clientId: string; clientSecret: string },
-    hint: `Sign in as “demo”. The password is in samples/shop/${credentialsFile}.`,
+    credentials: () =>
+      secret === undefined
+        ? (JSON.parse(readFileSync(credentialsFile, "utf8")) as { clientId: string; clientSecret: string })
+        : { clientId: "demo-client", clientSecret: secret },
+    hint: `Sign in as “demo”. The password is in ${secret === undefined ? `samples/shop/${credentialsFile}` : "the Secret shop-demo"}.`,
   }),
 );

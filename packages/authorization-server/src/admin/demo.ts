@@ -1,5 +1,5 @@
-// `--demo`: a client and a user to try the server with. Their secrets are random, shown on the terminal or kept in a
-// file that only its owner can read, and written to no log.
+// `--demo`: a client and a user to try the server with. Their secrets are random unless they are given, shown on the
+// terminal or kept in a file that only its owner can read, and written to no log.
 import { readFileSync } from "node:fs";
 import path from "node:path";
 import { writeSecretFile } from "@tulle/identity/own";
@@ -35,9 +35,9 @@ export async function makeDemo(server: ServerContext): Promise<Demo> {
   const demo: Demo = {
     file,
     user: "demo",
-    password: saved?.password ?? newSecret().slice(0, 16),
+    password: config.demoPassword ?? saved?.password ?? newSecret().slice(0, 16),
     clientId: "demo-client",
-    clientSecret: saved?.clientSecret ?? newSecret(),
+    clientSecret: config.demoClientSecret ?? saved?.clientSecret ?? newSecret(),
     redirectUri: config.demoRedirectUri,
   };
   const exists = await database.read(async (reader) => ({
@@ -59,7 +59,7 @@ export async function makeDemo(server: ServerContext): Promise<Demo> {
     };
     problems.push(...((await createClient(database, rules, client)).problems ?? []));
   } else {
-    if (saved === undefined)
+    if (saved?.clientSecret !== demo.clientSecret)
       problems.push(
         ...((await replaceClientSecret(database, demo.clientId, { secret: demo.clientSecret })).problems ?? []),
       );
@@ -71,11 +71,13 @@ export async function makeDemo(server: ServerContext): Promise<Demo> {
   if (!exists.user) {
     const user = { name: demo.user, password: demo.password, displayName: "Demo User", email: "demo@example.com" };
     problems.push(...((await createUser(database, passwords, user)).problems ?? []));
-  } else if (saved === undefined) {
+  } else if (saved?.password !== demo.password) {
     problems.push(...((await changeUserPassword(database, passwords, demo.user, demo.password)).problems ?? []));
   }
   if (problems.length > 0) throw new Error(`demo: ${problems.join("; ")}`);
-  if (saved?.redirectUri === demo.redirectUri) return demo;
+  const isSaved = ({ password, clientSecret, redirectUri }: Demo): boolean =>
+    password === demo.password && clientSecret === demo.clientSecret && redirectUri === demo.redirectUri;
+  if (saved !== undefined && isSaved(saved)) return demo;
   await writeSecretFile(file, `${JSON.stringify(demo, undefined, 2)}\n`);
   return demo;
 }

@@ -42,6 +42,8 @@ export interface Config {
   /** RFC 9700 §4.11: where anybody can register a client, an error at once would be an open redirector. */
   readonly errorsAfterSignIn: boolean;
   readonly demo: boolean;
+  readonly demoPassword: string | undefined;
+  readonly demoClientSecret: string | undefined;
   readonly demoRedirectUri: string;
   readonly demoPostLogoutRedirectUri: string | undefined;
   /** Empty = there is no such client. */
@@ -276,6 +278,8 @@ function build(value: (name: string) => string): Config {
     strict: value("strict") === "true",
     errorsAfterSignIn: value("strict") === "true" || value("errors-after-sign-in") === "true",
     demo: value("demo") === "true",
+    demoPassword: optional("demo-password"),
+    demoClientSecret: optional("demo-client-secret"),
     demoRedirectUri: optional("demo-redirect-uri") ?? `${issuer}/demo/callback`,
     demoPostLogoutRedirectUri: optional("demo-post-logout-redirect-uri"),
     demoGatewayRedirectUris: entries(value("demo-gateway-redirect-uris")),

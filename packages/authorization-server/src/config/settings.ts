@@ -46,6 +46,8 @@ export const settings: readonly Setting[] = [
     "Send the error of a failed authorization request to the client only after sign-in; for open registration of clients",
   ),
   flag("demo", "Make a demo client and user with random passwords; only for a loopback issuer"),
+  text("demo-password", "", "Password of the demo user; random when empty"),
+  text("demo-client-secret", "", "Secret of the demo client, where that cannot read the file of it; random when empty"),
   text("demo-redirect-uri", "", "Redirect URI of the demo client; ISSUER/demo/callback when empty"),
   text("demo-post-logout-redirect-uri", "", "Where a logout of the demo client may lead"),
   {

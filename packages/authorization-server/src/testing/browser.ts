@@ -54,7 +54,7 @@ export class Browser {
   }
 
   #keep(line: string): void {
-    const [name, value] = line.split(";")[0]!.split("=") as [string, string];
+    const [, name = "", value = ""] = /^([^=;]*)=([^;]*)/.exec(line) ?? [];
     if (/max-age=0/i.test(line)) this.cookies.delete(name);
     else this.cookies.set(name, value);
   }
