@@ -8,8 +8,8 @@ import type { ShellBlock } from "./shell-blocks.ts";
 
 const root = path.resolve(import.meta.dirname, "../..");
 
-/** Enough for the slowest command of a page on two busy cores. */
-const blockTimeoutMs = 120_000;
+/** Enough for the slowest commands of a page on two busy cores: on a cluster, an installation and its pods. */
+const blockTimeoutMs = process.env["KUBECONFIG"] === undefined ? 120_000 : 600_000;
 
 /** A command that serves until Ctrl-C: a reader leaves it in its terminal and goes on in another one. */
 interface ServerCommand {
@@ -60,6 +60,11 @@ const serverCommands: readonly ServerCommand[] = [
     pattern: /^npm run authorization-server\b/,
     onPorts: (command, port) => `${command}${command.includes(" -- ") ? "" : " --"} --port ${port(9400)}`,
     ready: /^Ready\b/m,
+  },
+  {
+    pattern: /^kubectl port-forward\b.* 8080:80$/,
+    onPorts: (command, port) => command.replace("8080:80", `${port(8080)}:80`),
+    ready: /^Forwarding from/m,
   },
 ];
 
@@ -155,7 +160,8 @@ export class DocsSession implements AsyncDisposable {
       group: true,
       env: {
         ...npmFreeEnvironment(),
-        PATH: `${path.join(this.#folder, "node_modules", ".bin")}${path.delimiter}${process.env["PATH"]}`,
+        // `tulle` is the clone's own.
+        PATH: [path.join(this.#folder, "node_modules", ".bin"), this.#folder, process.env["PATH"]].join(path.delimiter),
         // The registry of running instances is this session's own.
         XDG_STATE_HOME: path.join(this.#folder, ".state"),
         TULLE_DIR: undefined,

@@ -13,43 +13,50 @@ const root = path.resolve(import.meta.dirname, "../..");
 /** A shop costs twelve seconds of a core to start: sessions of this name, on whatever page, have one for all. */
 const sharedShop = "shared shop";
 
+/** Sessions of this name need a cluster: tests/kubernetes/docs.kubernetes.test.ts runs them. */
+const onCluster = "cluster";
+
 /** A page that leaves something is told so after this; one that leaves nothing does not wait. */
 const undoneWithinMs = 30_000;
 
 /** What a newcomer types, in `npm test`; each of them costs seconds of a core. */
 const firstPages: ReadonlySet<string> = new Set(["README.md", "docs/quick-start.md"]);
 
-export type Pages = "first" | "others";
+export type Pages = "first" | "others" | "on a cluster";
 
 /** The tests of a suite. */
 export async function pageTests(which: Pages): Promise<void> {
-  const blocks = (await readAllBlocks()).filter(({ page }) => firstPages.has(page) === (which === "first"));
-
-  test(`${sharedShop}: pages that undo what they change`, async (t) => {
-    await using docs = await DocsSession.open();
-    let untouched: readonly string[] | undefined;
-    const endings: ShellBlock[] = [];
-    for (const visit of visitsOf(blocks)) {
-      await t.test(`${visit[0]!.page}:${visit[0]!.line}`, async () => {
-        const ending = visit.findIndex(endsShop);
-        const [stay, leave] = ending < 0 ? [visit, []] : [visit.slice(0, ending), visit.slice(ending)];
-        endings.push(...leave);
-        for (const block of stay) {
-          await docs.run(block);
-          untouched ??= await docs.resources();
-        }
-        // What the mesh provides by itself comes back a moment after a page's own was deleted.
-        const asFound = async () => {
-          assert.deepEqual(await docs.resources(), untouched);
-          return true;
-        };
-        await waitFor(asFound, { what: "the shop to be as the page found it", timeoutMs: undoneWithinMs });
-      });
-    }
-    await t.test("the end, when no page needs it any more", async () => {
-      for (const block of endings) await docs.run(block);
-    });
+  const blocks = (await readAllBlocks()).filter(({ page, fate }) => {
+    if (fate.kind === "run" && fate.session === onCluster) return which === "on a cluster";
+    return which !== "on a cluster" && firstPages.has(page) === (which === "first");
   });
+
+  if (which !== "on a cluster")
+    test(`${sharedShop}: pages that undo what they change`, async (t) => {
+      await using docs = await DocsSession.open();
+      let untouched: readonly string[] | undefined;
+      const endings: ShellBlock[] = [];
+      for (const visit of visitsOf(blocks)) {
+        await t.test(`${visit[0]!.page}:${visit[0]!.line}`, async () => {
+          const ending = visit.findIndex(endsShop);
+          const [stay, leave] = ending < 0 ? [visit, []] : [visit.slice(0, ending), visit.slice(ending)];
+          endings.push(...leave);
+          for (const block of stay) {
+            await docs.run(block);
+            untouched ??= await docs.resources();
+          }
+          // What the mesh provides by itself comes back a moment after a page's own was deleted.
+          const asFound = async () => {
+            assert.deepEqual(await docs.resources(), untouched);
+            return true;
+          };
+          await waitFor(asFound, { what: "the shop to be as the page found it", timeoutMs: undoneWithinMs });
+        });
+      }
+      await t.test("the end, when no page needs it any more", async () => {
+        for (const block of endings) await docs.run(block);
+      });
+    });
 
   for (const [session, sessionBlocks] of sessionsOf(blocks)) {
     test(session, async () => {

@@ -2,7 +2,8 @@
 //
 // - `<!-- run: SESSION -->`: docs-commands.test.ts or docs-commands.long.test.ts runs it. The blocks of a page with the
 //   same session name share one working folder. "shared shop" is one for all pages: each undoes what it changes;
-//   `./tulle down` and what follows on its page wait for the end.
+//   `./tulle down` and what follows on its page wait for the end. "cluster" is for pages about clusters, each of which
+//   leaves its cluster empty.
 // - `<!-- prints: TEXT -->`, after that: the block's output holds this text. It may be repeated.
 // - `<!-- not run: REASON -->`: shown only, and why.
 
