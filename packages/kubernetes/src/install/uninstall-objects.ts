@@ -32,7 +32,9 @@ export async function installedOf({
   const found: InstalledObject[] = [];
   for (const { kind, apiVersion } of installedKinds) {
     const { items } = await client.request<Listed>({ path: collectionOf(kind), query: { labelSelector } });
-    found.push(...items.map(({ metadata }) => ({ apiVersion, kind, metadata })));
+    // A control plane that still runs writes roots again: they go when it has gone, with all else that it has written.
+    const installed = items.filter(({ metadata }) => metadata.name !== rootsConfigMap.name);
+    found.push(...installed.map(({ metadata }) => ({ apiVersion, kind, metadata })));
   }
   return found.toReversed();
 }
