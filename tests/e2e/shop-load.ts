@@ -10,8 +10,8 @@ import { waitFor } from "../tools/processes.ts";
 
 /** A shop on a laptop, or on a cluster. */
 export interface LoadedShop {
-  /** An address; this machine's own when missing. */
-  readonly host?: string;
+  /** Addresses, asked at random; this machine's own when missing. */
+  readonly hosts?: readonly string[];
   readonly port: number;
   readonly securePort: number;
   /** Whoever vouches for what its gateway shows. */
@@ -33,6 +33,7 @@ export interface LoadOptions {
 
 export interface FailedRequest {
   readonly index: number;
+  readonly host: string;
   readonly target: string;
   readonly kept: boolean;
   readonly secure: boolean;
@@ -54,6 +55,8 @@ export interface LoadResult {
   readonly endedAtMs: number;
   /** Requests whose time had come and that were not sent yet, at the worst moment. */
   readonly mostBehind: number;
+  /** From the moment at which each was due to its end, the shortest first: what waited to be sent waited, too. */
+  readonly tookMs: readonly number[];
 }
 
 const pollMs = 5;
@@ -102,6 +105,7 @@ export class ShopLoad {
   #inFlight = 0;
   #answered = 0;
   #mostBehind = 0;
+  readonly #tookMs: number[] = [];
   /** How long requests come, once that is known. */
   #seconds: number | undefined;
 
@@ -177,6 +181,7 @@ export class ShopLoad {
       failed: this.#failed,
       endedAtMs,
       mostBehind: this.#mostBehind,
+      tookMs: this.#tookMs.sort((a, b) => a - b),
     };
   }
 
@@ -205,25 +210,28 @@ export class ShopLoad {
     const secure = random() < 0.1;
     const kept = random() < 0.8;
     const index = this.#sent;
+    const dueAtMs = (index * 1000) / this.#options.requestsPerSecond;
+    const { hosts = ["127.0.0.1"] } = this.#shop;
+    const host = hosts.length === 1 ? hosts[0]! : hosts[Math.floor(random() * hosts.length)]!;
     const sentAtMs = this.nowMs;
     this.#sent += 1;
     this.#inFlight += 1;
-    void this.#ask(target, secure, kept).then(({ answer, connectedAtMs }) => {
+    void this.#ask(host, target, secure, kept).then(({ answer, connectedAtMs }) => {
       this.#inFlight -= 1;
       this.#answered += 1;
+      this.#tookMs.push(this.nowMs - dueAtMs);
       if (answer.startsWith("200 ") && answer.includes(contains)) return;
       const what = answer.slice(0, 200);
-      this.#failed.push({ index, target, kept, secure, what, connectedAtMs, sentAtMs, endedAtMs: this.nowMs });
+      this.#failed.push({ index, host, target, kept, secure, what, connectedAtMs, sentAtMs, endedAtMs: this.nowMs });
     });
   }
 
   /** Status and body, or the error; never rejects. */
-  #ask(path: string, secure: boolean, kept: boolean): Promise<Outcome> {
+  #ask(host: string, path: string, secure: boolean, kept: boolean): Promise<Outcome> {
     const { promise, resolve: settle } = Promise.withResolvers<Outcome>();
     let connectedAtMs: number | undefined;
     const resolve = (answer: string): void => settle({ answer, connectedAtMs });
     const { timeoutMs } = this.#options;
-    const { host = "127.0.0.1" } = this.#shop;
     const shared: RequestOptions = { host, path, signal: AbortSignal.timeout(timeoutMs) };
     const outgoing = secure
       ? requestSecurely({
@@ -266,7 +274,12 @@ export function describeFailures({ requests, failed }: Pick<LoadResult, "request
 }
 
 /** For messages: what the load came to. */
-export function describePace({ seconds, requests, endedAtMs, mostBehind }: LoadResult): string {
+export function describePace({ seconds, requests, endedAtMs, mostBehind, tookMs }: LoadResult): string {
   const perSecond = Math.round((requests * 1000) / endedAtMs);
-  return `${requests} requests for ${seconds} s, ended after ${(endedAtMs / 1000).toFixed(1)} s: ${perSecond} a second; ${mostBehind} behind at most`;
+  const pace = `${requests} requests for ${seconds} s, ended after ${(endedAtMs / 1000).toFixed(1)} s: ${perSecond} a second`;
+  const within = [50, 99, 100].map((percent) => {
+    const rank = Math.max(0, Math.ceil((tookMs.length * percent) / 100) - 1);
+    return `${percent} % within ${Math.round(tookMs[rank] ?? 0)} ms`;
+  });
+  return `${pace}; ${mostBehind} behind at most; ${within.join(", ")} of when they were due`;
 }

@@ -16,14 +16,22 @@ type Path = readonly (string | number)[];
 interface Picture {
   readonly snapshot: MeshSnapshot;
   readonly endpoints: readonly (readonly [string, readonly MeshEndpoint[]])[];
+  readonly leaving: readonly (readonly [string, readonly MeshEndpoint[]])[];
   readonly notReady: readonly (readonly [string, readonly MeshEndpoint[]])[];
   readonly encryptedOnly: readonly string[];
   readonly proxies: readonly Proxy[];
 }
 
 function pictureOf({ snapshot, endpoints, proxies }: GoldenInput): Picture {
-  const { byServicePort, notReady, encryptedOnly } = endpoints;
-  return { snapshot, endpoints: [...byServicePort], notReady: [...notReady], encryptedOnly, proxies };
+  const { byServicePort, leaving, notReady, encryptedOnly } = endpoints;
+  return {
+    snapshot,
+    endpoints: [...byServicePort],
+    leaving: [...leaving],
+    notReady: [...notReady],
+    encryptedOnly,
+    proxies,
+  };
 }
 
 const pictures = (await Promise.all((await goldenCaseNames()).map((name) => readGoldenInput(name)))).map(pictureOf);
@@ -54,8 +62,16 @@ function changed<T>(root: T, [key, ...below]: Path): T {
 }
 
 /** What each proxy is sent, as bytes; the reason where the stages refuse what no store would hold. */
-function sent({ snapshot, endpoints, notReady, encryptedOnly, proxies }: Picture, cache: TranslationCache): readonly unknown[] {
-  const all: EndpointSnapshot = { byServicePort: new Map(endpoints), notReady: new Map(notReady), encryptedOnly };
+function sent(
+  { snapshot, endpoints, leaving, notReady, encryptedOnly, proxies }: Picture,
+  cache: TranslationCache,
+): readonly unknown[] {
+  const all: EndpointSnapshot = {
+    byServicePort: new Map(endpoints),
+    leaving: new Map(leaving),
+    notReady: new Map(notReady),
+    encryptedOnly,
+  };
   return proxies.map((proxy) => {
     try {
       const resources = cache.resources(scope(snapshot, proxy, all), all);

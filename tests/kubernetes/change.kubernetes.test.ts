@@ -1,8 +1,11 @@
-// The shop, its gateway and the control plane are rolled under load on a cluster. No request fails.
+// The shop, its gateway and the control plane are rolled under load on a cluster, its nodes are drained in turn, and its
+// API server goes away. No request fails.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { describeFailures, describePace, ShopLoad } from "../e2e/shop-load.ts";
-import { kubectl } from "../tools/cluster/kubectl.ts";
+import { nodes } from "../tools/cluster/addresses.ts";
+import { whileApiServerHangs, whileApiServerIsGone } from "../tools/cluster/api-server.ts";
+import { applyObjects, kubectl } from "../tools/cluster/kubectl.ts";
 import { ClusterShop, installByHelm, uninstallByHelm, untilAvailable } from "./cluster-shop.ts";
 
 /** What two cores carry while pods start on both nodes beside it. */
@@ -19,6 +22,7 @@ before(async () => {
     const [namespace = "", name = ""] = each.split("/");
     await kubectl(["scale", "-n", namespace, `deployment/${name}`, "--replicas=2"]);
   }
+  await applyObjects(replicated.map((each) => budgetOf(each.slice("shop/".length))));
   await untilAvailable("shop");
   await untilAvailable("tulle-system");
 });
@@ -35,6 +39,30 @@ async function rollOut(namespace: string, ...names: readonly string[]): Promise<
     await kubectl(["rollout", "status", "-n", namespace, each, "--timeout=180s"], 200_000);
 }
 
+/** Of those who drain nodes: the charts bring their own for the gateway and the control plane. */
+function budgetOf(name: string): object {
+  const [app, version] = name.split("-");
+  const matchLabels = { app, ...(version === undefined ? {} : { version }) };
+  return {
+    apiVersion: "policy/v1",
+    kind: "PodDisruptionBudget",
+    metadata: { name, namespace: "shop" },
+    spec: { maxUnavailable: 1, selector: { matchLabels } },
+  };
+}
+
+/** As people do it before they take a machine away; it is back afterwards. */
+async function drain({ name }: (typeof nodes)[number]): Promise<void> {
+  const args = ["drain", name, "--ignore-daemonsets", "--delete-emptydir-data", "--timeout=180s"];
+  try {
+    await kubectl(args, 200_000);
+    await untilAvailable("shop");
+    await untilAvailable("tulle-system");
+  } finally {
+    await kubectl(["uncordon", name]);
+  }
+}
+
 const changes: readonly { readonly name: string; readonly change: () => Promise<void> }[] = [
   {
     name: "the shop's Deployments are rolled",
@@ -42,6 +70,7 @@ const changes: readonly { readonly name: string; readonly change: () => Promise<
   },
   { name: "the gateway is rolled", change: () => rollOut("tulle-system", "tulle-ingressgateway") },
   { name: "the control plane is rolled", change: () => rollOut("tulle-system", "tulled") },
+  ...nodes.map((node) => ({ name: `${node.name} is drained`, change: () => drain(node) })),
 ];
 
 for (const { name, change } of changes) {

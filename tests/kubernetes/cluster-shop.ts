@@ -69,7 +69,7 @@ export async function troubles(): Promise<string> {
 }
 
 export class ClusterShop implements CountedShop<ClusterPod>, LoadedShop, AsyncDisposable {
-  readonly host = nodes[0].addresses[0];
+  readonly hosts = nodes.map(({ addresses }) => addresses[0]);
   /** The gateway's, of every node. */
   readonly port: number;
   readonly securePort: number;
@@ -106,7 +106,7 @@ export class ClusterShop implements CountedShop<ClusterPod>, LoadedShop, AsyncDi
 
   /** By the first node's port of the gateway, over a connection that is kept. */
   get(target: string, headers: Readonly<Record<string, string>> = {}): Promise<Answer> {
-    return httpRequest(`http://${this.host}:${this.port}${target}`, { headers, agent: this.#agent });
+    return httpRequest(`http://${nodes[0].addresses[0]}:${this.port}${target}`, { headers, agent: this.#agent });
   }
 
   /** By a node's port of the gateway as it is now, over a new connection. */

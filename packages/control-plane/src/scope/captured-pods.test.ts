@@ -45,7 +45,12 @@ function listenersOf(addresses: Readonly<Record<string, readonly string[]>>): re
   const byServicePort = services.map(
     ({ hostname, name }) => [`${hostname}:5432`, addresses[name]!.map(endpointAt)] as const,
   );
-  const endpoints: EndpointSnapshot = { byServicePort: new Map(byServicePort), notReady: new Map(), encryptedOnly: [] };
+  const endpoints: EndpointSnapshot = {
+    byServicePort: new Map(byServicePort),
+    leaving: new Map(),
+    notReady: new Map(),
+    encryptedOnly: [],
+  };
   return podConnections(pods, { type: "sidecar", services }, proxy, endpoints).map(({ address }) => address);
 }
 

@@ -36,6 +36,7 @@ export function buildEndpoints(store: ResourceReader, snapshot: SnapshotPart): E
   const addressed = addressedWorkloads(store);
   const chosenPods = choiceOf(policed.values());
   const byServicePort = new Map<string, readonly MeshEndpoint[]>();
+  const leaving = new Map<string, readonly MeshEndpoint[]>();
   const notReady = new Map<string, readonly MeshEndpoint[]>();
   const encryptedOnly: string[] = [];
   for (const service of snapshot.services) {
@@ -45,7 +46,7 @@ export function buildEndpoints(store: ResourceReader, snapshot: SnapshotPart): E
     const others = addressed(service);
     const chosen = service.entry === undefined ? [] : chosenPods(service.namespace, service.selector);
     for (const port of service.ports) {
-      const all = [
+      const all: readonly FoundEndpoint[] = [
         ...eachPodOnce(
           own.flatMap((slice) => endpointsOfPort(slice, service, port, policed, facts)),
           service,
@@ -58,12 +59,14 @@ export function buildEndpoints(store: ResourceReader, snapshot: SnapshotPart): E
       ];
       const key = servicePortKey(service, port.number);
       byServicePort.set(key, sorted(all.filter(({ isReady }) => isReady).map(({ endpoint }) => endpoint)));
+      const ending = all.filter(({ isLeaving }) => isLeaving === true).map(({ endpoint }) => endpoint);
+      if (ending.length > 0) leaving.set(key, sorted(ending));
       const waiting = all.filter(({ isReady }) => !isReady).map(({ endpoint }) => endpoint);
       if (waiting.length > 0 && service.addresses.length === 0) notReady.set(key, sorted(waiting));
       if (all.length > 0 && all.every(({ endpoint }) => endpoint.refusesPlainText === true)) encryptedOnly.push(key);
     }
   }
-  return { byServicePort, notReady, encryptedOnly };
+  return { byServicePort, leaving, notReady, encryptedOnly };
 }
 
 function endpointsOfPort(
@@ -92,12 +95,20 @@ function endpointsOfPort(
       ...(mode === "DISABLE" ? {} : { tlsMode: "istio" }),
       ...(mode === "STRICT" ? { refusesPlainText: true } : {}),
     };
-    return { isReady: conditions?.ready !== false, endpoint, ...(pod === undefined ? {} : { pod }) };
+    const { ready = true, serving = ready, terminating = false } = conditions ?? {};
+    return {
+      isReady: ready,
+      isLeaving: !ready && serving && terminating,
+      endpoint,
+      ...(pod === undefined ? {} : { pod }),
+    };
   });
 }
 
 interface FoundEndpoint {
   readonly isReady: boolean;
+  /** It ends, and answers until then. */
+  readonly isLeaving?: boolean;
   readonly endpoint: MeshEndpoint;
   /** `namespace/name` */
   readonly pod?: string;

@@ -217,6 +217,8 @@ export interface MeshEndpoint {
 /** Ready endpoints by `servicePortKey`, sorted by address so that equal sets are equal. */
 export interface EndpointSnapshot {
   readonly byServicePort: ReadonlyMap<string, readonly MeshEndpoint[]>;
+  /** Those that end, and answer until then: for where nobody is ready (as kube-proxy). */
+  readonly leaving: ReadonlyMap<string, readonly MeshEndpoint[]>;
   /** Those that are not ready, of Services without an address: their clients may hold connections to them. */
   readonly notReady: ReadonlyMap<string, readonly MeshEndpoint[]>;
   /** Keys of those behind which every workload refuses plain text, be it ready or not. */

@@ -30,10 +30,15 @@ export interface EndpointsSection {
 
 /**
  * The endpoints of a cluster: those of its Service's port that carry the subset's labels, as far as the proxy can speak
- * to them.
+ * to them. Where none of them is ready, those that end and still answer: the next ones may not be there yet.
  */
-export function endpointsOf(cluster: OutboundCluster, endpoints: EndpointSnapshot): readonly MeshEndpoint[] {
-  return reachedOf(cluster, endpoints.byServicePort.get(servicePortKey(cluster.service, cluster.port.number)) ?? []);
+export function endpointsOf(
+  cluster: OutboundCluster,
+  { byServicePort, leaving }: Pick<EndpointSnapshot, "byServicePort" | "leaving">,
+): readonly MeshEndpoint[] {
+  const key = servicePortKey(cluster.service, cluster.port.number);
+  const ready = reachedOf(cluster, byServicePort.get(key) ?? []);
+  return ready.length > 0 ? ready : reachedOf(cluster, leaving.get(key) ?? []);
 }
 
 export function reachedOf(cluster: OutboundCluster, all: readonly MeshEndpoint[]): readonly MeshEndpoint[] {

@@ -26,6 +26,7 @@ const endpoint = (address: string, port: number, hostname?: string): MeshEndpoin
 });
 
 const endpoints: EndpointSnapshot = {
+  leaving: new Map(),
   notReady: new Map(),
   encryptedOnly: [],
   byServicePort: new Map([
