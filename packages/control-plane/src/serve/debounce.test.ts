@@ -37,3 +37,25 @@ test("a closed one runs no more", () => {
   debounce.close();
   clock.pass(1000);
 });
+
+test("a run that takes long is followed by as long a rest, however many changes come", () => {
+  const waits = new ManualClock();
+  let workedMs = 0;
+  const clock = {
+    nowMs: () => waits.nowMs() + workedMs,
+    after: (delayMs: number, callback: () => void) => waits.after(delayMs, callback),
+  };
+  const runs: number[] = [];
+  let tookMs = 250;
+  const debounce = new Debounce({ quietMs: 20, maxMs: 1000 }, clock, () => {
+    runs.push(clock.nowMs());
+    workedMs += tookMs;
+  });
+  for (let count = 0; count < 30; count += 1, waits.pass(30)) debounce.signal();
+  assert.deepEqual(runs, [20, 520, 1030, 1530], "250 ms of work and 250 of rest");
+  waits.pass(1000);
+  tookMs = 0;
+  debounce.signal();
+  waits.pass(20);
+  assert.equal(runs.at(-1), clock.nowMs(), "a rest that is over holds nothing up");
+});

@@ -1,6 +1,7 @@
 // Gathers changes that come close together into one: runs once it has been quiet for a while, and at the latest after a
 // limit, so that a steady stream of changes is not put off for ever (Istio: PILOT_DEBOUNCE_AFTER and
-// PILOT_DEBOUNCE_MAX).
+// PILOT_DEBOUNCE_MAX). After each run it rests for as long as that took: whoever changes something all the time, as a
+// pod does that fails and recovers, leaves half of the time to everybody else.
 import type { Clock } from "@tulle/timing";
 
 export interface DebounceTimes {
@@ -18,6 +19,8 @@ export class Debounce {
   readonly #clock: Clock;
   readonly #run: () => void;
   #firstMs: number | undefined;
+  /** Nothing runs before. */
+  #restsUntilMs = -Infinity;
   #cancel: (() => void) | undefined;
 
   constructor(times: DebounceTimes, clock: Clock, run: () => void) {
@@ -32,11 +35,17 @@ export class Debounce {
     this.#firstMs ??= nowMs;
     this.#cancel?.();
     const leftMs = this.#firstMs + this.#times.maxMs - nowMs;
-    this.#cancel = this.#clock.after(Math.max(0, Math.min(this.#times.quietMs, leftMs)), () => {
-      this.#firstMs = undefined;
-      this.#cancel = undefined;
-      this.#run();
-    });
+    const delayMs = Math.max(0, Math.min(this.#times.quietMs, leftMs), this.#restsUntilMs - nowMs);
+    this.#cancel = this.#clock.after(delayMs, () => this.#runNow());
+  }
+
+  #runNow(): void {
+    this.#firstMs = undefined;
+    this.#cancel = undefined;
+    const startMs = this.#clock.nowMs();
+    this.#run();
+    const endMs = this.#clock.nowMs();
+    this.#restsUntilMs = endMs + Math.min(endMs - startMs, this.#times.maxMs);
   }
 
   close(): void {
