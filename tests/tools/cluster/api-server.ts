@@ -42,11 +42,16 @@ export async function whileApiServerHangs(work: () => Promise<void>): Promise<vo
   await untilApiServerAnswers();
 }
 
-/** As an upgrade does it: it ends in order, nobody is there during the work, and another one starts. */
+/**
+ * As an upgrade does it: it is told to end, takes nothing any more, and another one starts once the work is done. What
+ * it still waits for, up to a minute, is cut.
+ */
 export async function whileApiServerIsGone(work: () => Promise<void>): Promise<void> {
   const { pid, command } = await mustRun();
   const logFile = await readlink(`/proc/${pid}/fd/1`);
   process.kill(pid, "SIGTERM");
+  await waitFor(async () => !(await answers()), { what: `${program} to close its port`, intervalMs: 50 });
+  process.kill(pid, "SIGKILL");
   await waitFor(async () => (await runningServer()) === undefined, { what: `${program} to end`, intervalMs: 50 });
   try {
     await work();
@@ -60,11 +65,13 @@ export async function whileApiServerIsGone(work: () => Promise<void>): Promise<v
   await untilApiServerAnswers();
 }
 
+function answers(): Promise<boolean> {
+  return kubectl(["get", "--raw", "/readyz", "--request-timeout=5s"]).then(
+    () => true,
+    () => false,
+  );
+}
+
 async function untilApiServerAnswers(): Promise<void> {
-  const isReady = (): Promise<boolean> =>
-    kubectl(["get", "--raw", "/readyz", "--request-timeout=5s"]).then(
-      () => true,
-      () => false,
-    );
-  await waitFor(isReady, { what: `${program} to answer again`, intervalMs: 200 });
+  await waitFor(answers, { what: `${program} to answer again`, intervalMs: 200 });
 }

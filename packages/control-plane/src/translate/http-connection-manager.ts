@@ -18,6 +18,7 @@ import { accessLogs } from "./access-logs.ts";
 import { tracing } from "./tracing.ts";
 import { httpFilters } from "./http-filters.ts";
 import { inboundRoute, type InboundTarget } from "./http-routes.ts";
+import { inboundReplies } from "./local-replies.ts";
 import { adsConfigSource, networkFilter, noTimeout, pack } from "./messages.ts";
 import { inboundVirtualHostName } from "../names/resource-names.ts";
 import { peerMetadataHeader } from "./peer-metadata.ts";
@@ -118,7 +119,7 @@ export function inboundConnectionManager(statPrefix: string, target: InboundTarg
     forwardClientCertDetails: HttpConnectionManager_ForwardClientCertDetails.APPEND_FORWARD,
     setCurrentClientCertDetails: { subject: true, uri: true, dns: true },
     httpFilters: httpFilters("inbound", own, target.protocol === "grpc-web"),
-    ...judged(own),
+    localReplyConfig: inboundReplies(own.security),
   });
 }
 
