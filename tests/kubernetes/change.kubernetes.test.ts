@@ -1,11 +1,12 @@
 // The shop, its gateway and the control plane are rolled under load on a cluster, its nodes are drained in turn, and its
 // API server goes away. No request fails.
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { after, before, test, type TestContext } from "node:test";
 import { describeFailures, describePace, ShopLoad } from "../e2e/shop-load.ts";
 import { nodes } from "../tools/cluster/addresses.ts";
 import { whileApiServerHangs, whileApiServerIsGone } from "../tools/cluster/api-server.ts";
 import { applyObjects, kubectl } from "../tools/cluster/kubectl.ts";
+import { waitFor } from "../tools/processes.ts";
 import { ClusterShop, installByHelm, uninstallByHelm, untilAvailable } from "./cluster-shop.ts";
 
 /** What two cores carry while pods start on both nodes beside it. */
@@ -13,16 +14,26 @@ const requestsPerSecond = 30;
 const replicated = ["shop/catalog-v1", "shop/catalog-v2", "shop/webapp", "shop/productpage"] as const;
 const gateway = "tulle-system/tulle-ingressgateway";
 
+/**
+ * Who does not answer a probe within a second, as no pod does while two cores start a dozen others, is not ready by
+ * Kubernetes' default, and gets nothing: that is no matter of changes.
+ */
+const twoPatientPods = [
+  { op: "replace", path: "/spec/replicas", value: 2 },
+  { op: "add", path: "/spec/template/spec/containers/0/readinessProbe/timeoutSeconds", value: 20 },
+];
+
 let shop: ClusterShop;
 
 before(async () => {
   await installByHelm();
   shop = await ClusterShop.apply();
-  for (const each of [...replicated, gateway]) {
-    const [namespace = "", name = ""] = each.split("/");
-    await kubectl(["scale", "-n", namespace, `deployment/${name}`, "--replicas=2"]);
-  }
-  await applyObjects(replicated.map((each) => budgetOf(each.slice("shop/".length))));
+  await kubectl(["scale", "-n", "tulle-system", "deployment/tulle-ingressgateway", "--replicas=2"]);
+  const names = replicated.map((each) => each.slice("shop/".length));
+  for (const name of names)
+    await kubectl(["patch", "-n", "shop", `deployment/${name}`, "--type=json", "-p", JSON.stringify(twoPatientPods)]);
+  await applyObjects([...replicated, gateway].map(budgetOf));
+  await rolledOut("shop", ...names);
   await untilAvailable("shop");
   await untilAvailable("tulle-system");
 });
@@ -33,20 +44,24 @@ after(async () => {
 });
 
 async function rollOut(namespace: string, ...names: readonly string[]): Promise<void> {
-  const deployments = names.map((name) => `deployment/${name}`);
-  await kubectl(["rollout", "restart", "-n", namespace, ...deployments]);
-  for (const each of deployments)
-    await kubectl(["rollout", "status", "-n", namespace, each, "--timeout=180s"], 200_000);
+  await kubectl(["rollout", "restart", "-n", namespace, ...names.map((name) => `deployment/${name}`)]);
+  await rolledOut(namespace, ...names);
 }
 
-/** Of those who drain nodes: the charts bring their own for the gateway and the control plane. */
-function budgetOf(name: string): object {
-  const [app, version] = name.split("-");
-  const matchLabels = { app, ...(version === undefined ? {} : { version }) };
+async function rolledOut(namespace: string, ...names: readonly string[]): Promise<void> {
+  for (const name of names)
+    await kubectl(["rollout", "status", "-n", namespace, `deployment/${name}`, "--timeout=180s"], 200_000);
+}
+
+/** Of who drains nodes: none is without somebody who answers. The control plane's comes with its chart. */
+function budgetOf(deployment: string): object {
+  const [namespace, name = ""] = deployment.split("/");
+  const [app, version] = name.split("-v");
+  const matchLabels = { app, ...(version === undefined ? {} : { version: `v${version}` }) };
   return {
     apiVersion: "policy/v1",
     kind: "PodDisruptionBudget",
-    metadata: { name, namespace: "shop" },
+    metadata: { name, namespace },
     spec: { maxUnavailable: 1, selector: { matchLabels } },
   };
 }
@@ -73,20 +88,58 @@ const changes: readonly { readonly name: string; readonly change: () => Promise<
   ...nodes.map((node) => ({ name: `${node.name} is drained`, change: () => drain(node) })),
 ];
 
-for (const { name, change } of changes) {
-  test(`no request fails while ${name}`, async (t) => {
-    const load = await ShopLoad.begin(shop, {
-      seed: 20_261_128,
-      requestsPerSecond,
-      maxInFlight: 64,
-      minSeconds: 5,
-      timeoutMs: 20_000,
-    });
-    await load.after(requestsPerSecond);
-    await change();
-    await load.after(requestsPerSecond);
-    const result = await load.end();
+const load = { seed: 20_261_128, requestsPerSecond, maxInFlight: 512, minSeconds: 5, timeoutMs: 20_000 };
+
+async function assertNoneFails(t: TestContext, during: (load: ShopLoad) => Promise<void>): Promise<void> {
+  const running = await ShopLoad.begin(shop, load);
+  try {
+    await running.after(requestsPerSecond);
+    await during(running);
+    await running.after(requestsPerSecond);
+  } finally {
+    const result = await running.end();
     t.diagnostic(describePace(result));
     assert.equal(result.failed.length, 0, describeFailures(result));
-  });
+  }
+}
+
+for (const { name, change } of changes) test(`no request fails while ${name}`, (t) => assertNoneFails(t, change));
+
+/** Nobody has to tell proxies anything meanwhile; what they have is enough. */
+const minute = (running: ShopLoad): Promise<void> => running.after(60 * requestsPerSecond);
+
+test("no request fails while the API server hangs for a minute, and what is changed after it takes effect", async (t) => {
+  await assertNoneFails(t, (running) => whileApiServerHangs(() => minute(running)));
+  await assertFollowed(t, "after-a-hang");
+});
+
+test("no request fails while the API server is replaced, and what is changed after it takes effect", async (t) => {
+  await assertNoneFails(t, () => whileApiServerIsGone(async () => undefined));
+  await assertFollowed(t, "after-a-restart");
+});
+
+/** A route that was not there before answers at every gateway. */
+async function assertFollowed(t: TestContext, name: string): Promise<void> {
+  const route = {
+    apiVersion: "networking.tulle.io/v1",
+    kind: "VirtualService",
+    metadata: { name, namespace: "shop" },
+    spec: {
+      hosts: ["*"],
+      gateways: ["shop-gateway"],
+      http: [
+        {
+          match: [{ uri: { exact: `/${name}` } }],
+          rewrite: { uri: "/api/catalog" },
+          route: [{ destination: { host: "webapp" } }],
+        },
+      ],
+    },
+  };
+  await applyObjects([route]);
+  t.after(() => kubectl(["delete", "virtualservices.networking.tulle.io", name, "-n", "shop"]));
+  for (const node of nodes) {
+    const answers = async (): Promise<boolean> => (await shop.getBy(node, `/${name}`)).status === 200;
+    await waitFor(answers, { what: `the route ${name} at ${node.name}`, intervalMs: 100 });
+  }
 }

@@ -7,9 +7,10 @@ import { retryPolicy } from "./retry-policy.ts";
 test("a request that reached no application is one that callers try again by default", () => {
   const [unreached, ...others] = inboundReplies(undefined).mappers;
   assert.deepEqual(others, []);
-  const filter = unreached?.filter?.filterSpecifier;
+  assert.ok(unreached);
+  const filter = unreached.filter?.filterSpecifier;
   assert.deepEqual(filter?.case === "responseFlagFilter" && filter.value.flags, ["UF"]);
-  assert.equal(unreached?.statusCode, undefined, "503 stays 503");
+  assert.equal(unreached.statusCode, undefined, "503 stays 503");
   const added = unreached.headersToAdd.map(({ header }) => [header?.key, header?.value]);
   const unavailable = "14";
   assert.deepEqual(added, [["grpc-status", unavailable]]);

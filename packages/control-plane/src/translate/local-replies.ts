@@ -4,6 +4,7 @@ import { HeaderValueOption_HeaderAppendAction } from "@tulle/xds/envoy/config/co
 import {
   type LocalReplyConfig,
   LocalReplyConfigSchema,
+  ResponseMapperSchema,
 } from "@tulle/xds/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb";
 import type { WorkloadSecurity } from "../scope/proxy-view.ts";
 import { tokenRefusals } from "./token-refusals.ts";
@@ -13,7 +14,7 @@ import { tokenRefusals } from "./token-refusals.ts";
  * caller may ask another pod, whatever the method is. Retries by default heed gRPC's word for it (`unavailable`), and
  * not 503, which an application may have meant.
  */
-const unreached = {
+const unreached = create(ResponseMapperSchema, {
   filter: { filterSpecifier: { case: "responseFlagFilter", value: { flags: ["UF"] } } },
   headersToAdd: [
     {
@@ -21,7 +22,7 @@ const unreached = {
       appendAction: HeaderValueOption_HeaderAppendAction.OVERWRITE_IF_EXISTS_OR_ADD,
     },
   ],
-} as const;
+});
 
 export function inboundReplies(security: WorkloadSecurity | undefined): LocalReplyConfig {
   return create(LocalReplyConfigSchema, { mappers: [...(tokenRefusals(security)?.mappers ?? []), unreached] });
