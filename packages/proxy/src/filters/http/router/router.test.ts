@@ -403,3 +403,22 @@ test("a try without a sign for its idle time-out: 504 UT", async (t) => {
   await client.receive(/upstream request timeout$/);
   assert.deepEqual(proxy.log, ["504 UT upstream_per_try_idle_timeout"]);
 });
+
+test("a sidecar that has not reached its application says so by grpc-status: another is asked, whatever the method", async (t) => {
+  const unreached = "HTTP/1.1 503 Service Unavailable\r\ngrpc-status: 14\r\ncontent-length: 0\r\n\r\n";
+  const answers = [unreached, ok];
+  const backend = await runBackend(t, (socket) => socket.write(answers.shift()!));
+  const policy = retryPolicy(bit.unavailable | bit["connect-failure"], 2);
+  const clock = new ManualClock();
+  const cluster = handBuiltCluster("c", [backend.port]);
+  const proxy = await runProxy(t, { routes: { "/": forwardTo(cluster, { retryPolicy: policy }) }, clock });
+  const client = await Client.connect(t, proxy.port);
+  client.send("POST /orders HTTP/1.1\r\nHost: a\r\ncontent-length: 4\r\n\r\none!");
+  await until(
+    () => cluster.stats.upstreamRetriesActive.value === 1,
+    () => "the first answer",
+  );
+  clock.advance(250);
+  assert.match(await client.receive(/ok$/), /^HTTP\/1\.1 200 OK\r\n/);
+  assert.equal(cluster.stats.upstreamRequestsTotal.value, 2);
+});
