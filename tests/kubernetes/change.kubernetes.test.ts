@@ -1,5 +1,5 @@
-// The shop, its gateway and the control plane are rolled under load on a cluster, its nodes are drained in turn, and its
-// API server goes away. No request fails.
+// Shop, gateway and control plane are rolled under load on a cluster, its nodes are drained in turn, and its API server
+// goes away. No request fails.
 import assert from "node:assert/strict";
 import { after, before, test, type TestContext } from "node:test";
 import { describeFailures, describePace, ShopLoad } from "../e2e/shop-load.ts";
