@@ -59,7 +59,7 @@ export async function whileApiServerIsGone(work: () => Promise<void>): Promise<v
     const log = openSync(logFile, "a");
     // Other test files need it after this one has ended; it ends with the cluster.
     const [nsenter, ...args] = ["nsenter", `--net=/run/netns/${nodes[0].name}`, ...command];
-    spawn(nsenter!, args, { stdio: ["ignore", log, log], detached: true }).unref();
+    spawn(nsenter, args, { stdio: ["ignore", log, log], detached: true }).unref();
     closeSync(log);
   }
   await untilApiServerAnswers();

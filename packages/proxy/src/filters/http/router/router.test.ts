@@ -406,8 +406,8 @@ test("a try without a sign for its idle time-out: 504 UT", async (t) => {
 
 test("a sidecar that has not reached its application says so by grpc-status: another is asked, whatever the method", async (t) => {
   const unreached = "HTTP/1.1 503 Service Unavailable\r\ngrpc-status: 14\r\ncontent-length: 0\r\n\r\n";
-  const answers = [unreached, ok];
-  const backend = await runBackend(t, (socket) => socket.write(answers.shift()!));
+  const replies = [unreached, ok];
+  const backend = await runBackend(t, (socket) => socket.write(replies.shift()!));
   const policy = retryPolicy(bit.unavailable | bit["connect-failure"], 2);
   const clock = new ManualClock();
   const cluster = handBuiltCluster("c", [backend.port]);
