@@ -86,8 +86,13 @@ async function buildPrograms(): Promise<string> {
 
 async function goBuild(args: readonly string[]): Promise<void> {
   const env = { ...process.env, PATH: `${process.env["PATH"]}:/usr/local/go/bin`, CGO_ENABLED: "0" };
-  const options = { cwd: sources, env, timeoutMs: 1_800_000 };
+  const minutes = 30;
+  const options = { cwd: sources, env, timeoutMs: minutes * 60_000 };
   const built = await runCommand("go", ["build", "-trimpath", ...args], options);
   if (built.code === 0) return;
+  if (built.code === null) {
+    const next = "what is built is kept: start it again, with less beside it";
+    throw new ToolUnavailable("Kubernetes", `was not built within ${minutes} minutes; ${next}`);
+  }
   throw new ToolUnavailable("Kubernetes", `needs go of the version in ${sources}/go.mod: ${lastLines(built)}`);
 }
