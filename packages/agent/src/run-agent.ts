@@ -17,7 +17,7 @@ import type { MachineReports } from "./machine/machine-reports.ts";
 import { MergedMetrics } from "./scrape/merged-metrics.ts";
 import type { RunningNames } from "./names/start-names.ts";
 import type { ProbeDesk } from "./probes/probe-desk.ts";
-import { startRelay } from "./relay/relay.ts";
+import { type RunningRelay, startRelay } from "./relay/relay.ts";
 import { podEnvironment } from "./pod/pod-environment.ts";
 import { type AgentSettings, type ParsedSettings, parseSettings } from "./settings.ts";
 
@@ -108,6 +108,7 @@ async function run(
     nodeId: nodeId(settings),
     // Of a machine that has left, perhaps.
     onRefused: () => reports?.tellNow(),
+    onLive: () => reports?.tellNow(),
     gone: gone.signal,
     log: logging.logger("relay"),
   });
@@ -139,7 +140,7 @@ async function run(
     });
     proxy = await startDataPlane({ settings, bootstrap, bootstrapPath, env: proxyEnv, logging });
     log.info("the agent runs", { node: nodeId(settings), dataPlane: settings.dataPlane });
-    reports = await startReports(settings, proxy, identity?.workload, gone, log);
+    reports = await startReports(settings, proxy, identity?.workload, relay, gone, log);
     const code = await untilEnd(proxy, { stop, gone: gone.signal, reports }, settings);
     if (gone.signal.aborted) return agentExitCodes.gone;
     if (!stop.aborted) log.critical(`the proxy ended by itself with exit code ${code}`);
@@ -202,6 +203,7 @@ async function startReports(
   settings: AgentSettings,
   proxy: RunningDataPlane,
   identity: WorkloadIdentity | undefined,
+  relay: Pick<RunningRelay, "call">,
   gone: AbortController,
   log: Logger,
 ): Promise<MachineReports | undefined> {
@@ -214,6 +216,7 @@ async function startReports(
     controlPlane,
     address,
     appAddress,
+    onStream: (request) => relay.call(request),
     isProxyReady: () => proxy.isReady(),
     onGone: () => {
       log.warning("this machine has left the mesh, or was removed: it ends");

@@ -22,6 +22,7 @@ import { makeInstanceId } from "./instance-id.ts";
 import { parseSavedKeySet } from "./jwks/saved-key-set.ts";
 import { parseSavedProvider } from "./login-providers/saved-provider.ts";
 import { defaultMachineGraceMs, type Machines, openMachines } from "./machines/open-machines.ts";
+import type { Replicas } from "./machines/machine-entries.ts";
 import { openSavedRollouts } from "./rollouts/saved-rollouts.ts";
 import { type DebounceTimes, defaultDebounce } from "./serve/debounce.ts";
 import { openLoginRootSecret } from "./serve/login-secrets.ts";
@@ -44,6 +45,8 @@ export interface ControlPlaneOptions extends XdsAddresses, Omit<SecurityOptions,
   readonly isReachedByAnyHost?: boolean;
   /** `host:port` each: where tokens send machines, unless told; where it listens for them when missing. */
   readonly joinAdvertise?: readonly string[];
+  /** Of those that serve one mesh; undefined where this one does alone. */
+  readonly replicas?: Replicas;
   /** How long the entry of a machine stays that has vanished; Istio's 10 s unless told. */
   readonly machineGraceMs?: number;
   /** Lowest version of TLS between workloads; 1.3 when missing. */
@@ -123,6 +126,7 @@ export async function runControlPlane(options: ControlPlaneOptions): Promise<Run
       tls: xdsTlsAddress,
       join: joinAddress,
     } = open.use(await serveXds(options, instanceId, stages, security, clock, descriptors));
+    open.defer(() => machines?.rest());
     const timeline = new Timeline({ ...stages, store, kept: changes, clock });
     open.defer(() => timeline.close());
     const { maxResources } = options;
@@ -233,9 +237,11 @@ async function openOwnMachines(
     shared = state,
     clusterId = "local",
     machineGraceMs: graceMs = defaultMachineGraceMs,
+    replicas,
+    leadership,
   } = options;
   if (authority === undefined) return undefined;
-  return openMachines({ store, state: shared, authority, clusterId, graceMs, clock, log });
+  return openMachines({ store, state: shared, authority, clusterId, graceMs, replicas, leadership, clock, log });
 }
 
 /** What is brought up to date before the metrics are shown. */

@@ -35,6 +35,10 @@ export const controlPlanePorts = {
   http: { name: "http-monitoring", port: 15_014, targetPort: 15_014 },
 } as const;
 
+/** Where machines join, on a Service of its own: what is outside of the cluster reaches that alone. */
+export const joinPort = { name: "tls-join", port: 15_018, targetPort: 15_018 } as const;
+export const joinService = (revision: string): string => ofRevision("tulled-join", revision);
+
 /** That the control plane's pods, and what belongs to them, are found by. */
 export function controlPlaneLabels(revision: string, version: string): Readonly<Record<string, string>> {
   return {

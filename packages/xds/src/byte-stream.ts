@@ -1,10 +1,12 @@
 // A bidirectional gRPC stream of opaque messages, on a connection of its own: what the ADS client and the agent's relay
 // speak through.
 import type { Client, ClientDuplexStream, ServiceError } from "@grpc/grpc-js";
+import { callOver, type UnaryRequest } from "./call-unary.ts";
 import { type AdsTarget, openChannel } from "./grpc-channel.ts";
 import { loadGrpc } from "./load-grpc.ts";
 import type { ClientTlsSource } from "./transport-security.ts";
 import { type XdsService, type XdsVariant, xdsMethods } from "./methods.ts";
+import type { UnaryAnswer } from "./unary-calls.ts";
 
 export interface ByteStreamEvents {
   /** The connection stands, and messages can be written. */
@@ -20,8 +22,12 @@ export interface ByteStream {
   /** Stops and restarts `onMessage`; the peer is held by HTTP/2's flow control. */
   pause(): void;
   resume(): void;
+  /** A unary call on the stream's own connection, so that it reaches the same server; undefined while there is none. */
+  call?(request: CallOnStream): Promise<UnaryAnswer> | undefined;
   close(): void;
 }
+
+export type CallOnStream = Pick<UnaryRequest, "path" | "bytes" | "timeoutMs">;
 
 export interface ByteStreamLimits {
   readonly connectTimeoutMs: number;
@@ -92,6 +98,12 @@ class GrpcByteStream implements ByteStream {
   resume(): void {
     this.#isPaused = false;
     this.#call?.resume();
+  }
+
+  call(request: CallOnStream): Promise<UnaryAnswer> | undefined {
+    return this.#isClosed || this.#call === undefined || this.#client === undefined
+      ? undefined
+      : callOver(this.#client, request);
   }
 
   close(): void {

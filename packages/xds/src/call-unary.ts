@@ -1,5 +1,5 @@
 // One unary gRPC call of opaque messages, on a connection of its own.
-import type { ServiceError } from "@grpc/grpc-js";
+import type { Client, ServiceError } from "@grpc/grpc-js";
 import { type AdsTarget, openChannel } from "./grpc-channel.ts";
 import { loadGrpc } from "./load-grpc.ts";
 import type { ClientTlsSource } from "./transport-security.ts";
@@ -22,8 +22,7 @@ const defaultMaxMessageBytes = 1024 * 1024;
 
 /** Never rejects: a connection that fails is an answer with status UNAVAILABLE and the reason. */
 export async function callUnary(request: UnaryRequest): Promise<UnaryAnswer> {
-  const { target, path, bytes, metadata = {}, tls, timeoutMs } = request;
-  const grpc = await loadGrpc();
+  const { target, tls, timeoutMs } = request;
   const limits = {
     maxMessageBytes: request.maxMessageBytes ?? defaultMaxMessageBytes,
     keepAliveIntervalMs: timeoutMs,
@@ -35,6 +34,17 @@ export async function callUnary(request: UnaryRequest): Promise<UnaryAnswer> {
   } catch (error) {
     return { ok: false, status: "UNAVAILABLE", details: error instanceof Error ? error.message : String(error) };
   }
+  const answer = await callOver(client, request);
+  client.close();
+  return answer;
+}
+
+/** On a connection that is there, beside what else goes on there. Never rejects. */
+export async function callOver(
+  client: Client,
+  { path, bytes, metadata = {}, timeoutMs }: Pick<UnaryRequest, "path" | "bytes" | "metadata" | "timeoutMs">,
+): Promise<UnaryAnswer> {
+  const grpc = await loadGrpc();
   const { promise, resolve } = Promise.withResolvers<UnaryAnswer>();
   const headers = new grpc.Metadata();
   for (const [name, value] of Object.entries(metadata)) headers.set(name, value);
@@ -52,7 +62,5 @@ export async function callUnary(request: UnaryRequest): Promise<UnaryAnswer> {
           : { ok: false, status: grpc.status[error.code] as GrpcStatusName, details: error.details },
       ),
   );
-  const answer = await promise;
-  client.close();
-  return answer;
+  return promise;
 }

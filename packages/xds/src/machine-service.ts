@@ -1,6 +1,7 @@
 // How a machine that is no pod joins a mesh, tells how it is, and leaves: unary gRPC calls of JSON on the port where it
 // also gets certificates and configuration. Ours: Istio's machines are made known by files that people copy.
 import type { AdsTarget } from "./grpc-channel.ts";
+import type { CallOnStream } from "./byte-stream.ts";
 import { callUnary } from "./call-unary.ts";
 import type { ClientTlsSource } from "./transport-security.ts";
 import type { GrpcStatusName, UnaryAnswer, UnaryCall, UnaryHandlers } from "./unary-calls.ts";
@@ -153,6 +154,8 @@ interface Asking {
   /** `https://host:port`. */
   readonly target: AdsTarget;
   readonly tls: ClientTlsSource;
+  /** Of a stream that stands: of several control planes whoever has it is asked. Without one a connection is made. */
+  readonly onStream?: ((request: CallOnStream) => Promise<UnaryAnswer> | undefined) | undefined;
 }
 
 const timeoutMs = 10_000;
@@ -171,9 +174,13 @@ export function leaveMesh(asking: Asking): Promise<MachineAnswer<object>> {
 }
 
 /** The answer is the control plane's, which has proved itself. */
-async function ask<Value>({ target, tls }: Asking, method: string, request: object): Promise<MachineAnswer<Value>> {
-  const bytes = Buffer.from(JSON.stringify(request));
-  const answer = await callUnary({ target, path: `${service}/${method}`, bytes, tls, timeoutMs });
+async function ask<Value>(
+  { target, tls, onStream }: Asking,
+  method: string,
+  request: object,
+): Promise<MachineAnswer<Value>> {
+  const call = { path: `${service}/${method}`, bytes: Buffer.from(JSON.stringify(request)), timeoutMs };
+  const answer = await (onStream?.(call) ?? callUnary({ ...call, target, tls }));
   if (!answer.ok) return answer;
   const value = parseFields(answer.bytes);
   return value === undefined

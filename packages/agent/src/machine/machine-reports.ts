@@ -15,6 +15,8 @@ export interface MachineReportsOptions {
   readonly address: string;
   /** Where the program is asked. */
   readonly appAddress: string;
+  /** Of the proxy's stream: whoever has that hears how the machine is. */
+  readonly onStream?: Parameters<typeof reportMachine>[0]["onStream"];
   readonly isProxyReady: () => Promise<boolean>;
   /** The control plane does not know the machine any more. */
   readonly onGone: () => void;
@@ -126,10 +128,11 @@ class Reports implements MachineReports {
     readonly reason: string;
     readonly isStopping?: true;
   }): Promise<ReportAnswer | undefined> {
-    const { identity, controlPlane, address, onGone } = this.#options;
+    const { identity, controlPlane, address, onStream, onGone } = this.#options;
     const { current } = identity;
     if (current === undefined) return undefined;
-    const answer = await reportMachine({ target: controlPlane, tls: () => clientTls(current) }, { address, ...report });
+    const asking = { target: controlPlane, tls: () => clientTls(current), onStream };
+    const answer = await reportMachine(asking, { address, ...report });
     if (!answer.ok) {
       this.#warning.tell(`the control plane does not list this machine: ${answer.details}`, { address });
       return undefined;

@@ -5,8 +5,10 @@ import {
   type ByteStream,
   type ByteStreamEvents,
   type ByteStreamLimits,
+  type CallOnStream,
   defaultByteStreamLimits,
   openByteStream,
+  type UnaryAnswer,
   type XdsVariant,
 } from "@tulle/xds";
 import { clientTls } from "../identity/client-tls.ts";
@@ -72,6 +74,10 @@ class CertifiedStream implements ByteStream {
   resume(): void {
     this.#isPaused = false;
     this.#stream?.resume();
+  }
+
+  call(request: CallOnStream): Promise<UnaryAnswer> | undefined {
+    return this.#stream?.call?.(request);
   }
 
   close(): void {

@@ -9,7 +9,7 @@
 // answered for `graceMs` is answered from the saved state in any of them, and those after it at once, until the control
 // plane says something: one that accepts connections and is silent must not hold up a start.
 import { type BackOffLimits, type Clock, backOffMs } from "@tulle/timing";
-import type { ByteStream, ByteStreamEvents } from "@tulle/xds";
+import type { ByteStream, ByteStreamEvents, CallOnStream, UnaryAnswer } from "@tulle/xds";
 import type { Conversation } from "./conversation.ts";
 
 export type RelaySessionState = "connecting" | "live" | "offline" | "closed";
@@ -55,6 +55,11 @@ export class RelaySession {
     if (asksAnew === undefined) return;
     if (this.#state === "offline" || this.#isSilent) this.#standIn(asksAnew);
     else this.#standInLater(asksAnew);
+  }
+
+  /** On the connection to the control plane; undefined while there is none. */
+  call(request: CallOnStream): Promise<UnaryAnswer> | undefined {
+    return this.#state === "live" ? this.#upstream?.call?.(request) : undefined;
   }
 
   /** The proxy's stream takes more again. */

@@ -3,8 +3,10 @@
 import { type BackOffLimits, type Clock, systemClock } from "@tulle/timing";
 import {
   type ByteStreamServerLimits,
+  type CallOnStream,
   type OnByteStream,
   type RunningByteStreamServer,
+  type UnaryAnswer,
   type XdsVariant,
   serveByteStreams,
 } from "@tulle/xds";
@@ -32,6 +34,8 @@ export interface RelayOptions {
   readonly names?: Pick<NameSubscription, "request" | "take">;
   /** The control plane has refused the workload, which may be none of the mesh any more. */
   readonly onRefused?: () => void;
+  /** A session is live: perhaps with another control plane than before. */
+  readonly onLive?: () => void;
   /** Aborted once the workload is none of the mesh any more: what becomes of the connection is no news then. */
   readonly gone?: AbortSignal;
   readonly log: Logger;
@@ -45,6 +49,8 @@ export interface RelayOptions {
 export interface RunningRelay {
   /** States of the sessions, oldest first. */
   readonly states: readonly RelaySessionState[];
+  /** On the newest session's connection to the control plane; undefined while there is none. */
+  call(request: CallOnStream): Promise<UnaryAnswer> | undefined;
   /** Ends all streams, and resolves when the state is on disk. */
   close(): Promise<void>;
 }
@@ -90,6 +96,7 @@ export async function startRelay(options: RelayOptions): Promise<RunningRelay> {
     get states() {
       return [...sessions].map((session) => session.state);
     },
+    call: (request) => [...sessions].findLast(({ state }) => state === "live")?.call(request),
     close: async () => {
       stopFollowing?.();
       for (const session of sessions) session.close();
@@ -192,8 +199,9 @@ class StateLog {
   }
 
   enter(state: RelaySessionState, reason: string): void {
-    const { log, controlPlane, identity, gone, onRefused } = this.#options;
+    const { log, controlPlane, identity, gone, onRefused, onLive } = this.#options;
     if (gone?.aborted === true) return;
+    if (state === "live") onLive?.();
     if (state === "live" && this.#owesConnected) {
       log.info("connected to the control plane", { controlPlane });
       this.#owesConnected = false;

@@ -3,6 +3,7 @@ import {
   fixedPart,
   type IssuedToken,
   machineEndpoints,
+  type MachineEvent,
   type MachinesResponse,
   type TokenRequest,
   type TokenStatus,
@@ -11,6 +12,7 @@ import { joinTokenText, rootPin } from "@tulle/identity";
 import type { Machines } from "../machines/open-machines.ts";
 import { isAddressOrRange } from "../machines/machine-address.ts";
 import { maxTokens, type SavedToken } from "../machines/machine-register.ts";
+import type { RegisterState } from "../machines/register-state.ts";
 import { ApiFailure } from "./api-failure.ts";
 import { changeAuthor } from "./change-author.ts";
 import { readBody } from "./read-body.ts";
@@ -29,7 +31,10 @@ export function machineRoutes(
     return found;
   };
   return {
-    machines: () => shown(machines()),
+    machines: async () => {
+      await machines().register.refresh();
+      return shown(machines());
+    },
     issueToken: (request) => issue(machines(), joinAddresses, request),
     revokeToken: (request) => revoke(machines(), request),
     removeMachine: (request) => remove(machines(), request),
@@ -42,7 +47,10 @@ async function issue(
   request: ApiRequest,
 ): Promise<JsonReply<IssuedToken>> {
   const asked = parseRequest(await readBody(request.request));
-  const { group, namespace, lifetimeSeconds, addresses = [] } = asked;
+  const { group, namespace, lifetimeSeconds, addresses = [], controlPlanes = joinAddresses } = asked;
+  if (controlPlanes.length === 0) {
+    throw new ApiFailure(409, "it is not known where machines reach this control plane: name it by --control-plane");
+  }
   const { register, authority } = machines;
   if (machines.entries.groupOf({ group, namespace }) === undefined) {
     throw new ApiFailure(404, `there is no WorkloadGroup ${group} in the namespace ${namespace}`);
@@ -50,42 +58,57 @@ async function issue(
   const madeBy = changeAuthor(request);
   const madeMs = authority.now();
   const untilMs = madeMs + lifetimeSeconds * 1000;
-  const made = await register.addToken({ group, namespace, addresses, madeBy, madeMs, untilMs });
-  if (made === undefined) throw new ApiFailure(409, `there are ${maxTokens} tokens, which is the limit`);
-  note(machines, "token made", `${made.id} for ${group}.${namespace}`, madeBy);
-  await register.save();
+  const made = await kept(register, (state) => {
+    const token = state.addToken({ group, namespace, addresses, madeBy, madeMs, untilMs });
+    if (token === undefined) throw new ApiFailure(409, `there are ${maxTokens} tokens, which is the limit`);
+    state.note(event(machines, "token made", `${token.id} for ${group}.${namespace}`, madeBy));
+    return token;
+  });
   const rootPins = authority.signing.roots.map(rootPin);
-  const token = joinTokenText({ controlPlanes: asked.controlPlanes ?? joinAddresses, rootPins, ...made });
+  const token = joinTokenText({ controlPlanes, rootPins, ...made });
   return { status: 200, json: { id: made.id, token, until: new Date(untilMs).toISOString() } };
 }
 
 async function revoke(machines: Machines, request: ApiRequest): Promise<JsonReply<MachinesResponse>> {
   const [id = ""] = segments(request.path, machineEndpoints.revokeToken.path);
-  const token = machines.register.token(id);
-  if (token === undefined) throw new ApiFailure(404, `there is no token ${id}`);
-  if (token.usedBy !== undefined)
-    throw new ApiFailure(409, `the token ${id} has been used by ${token.usedBy}: remove that machine`);
-  machines.register.setToken({ ...token, isRevoked: true });
-  note(machines, "token revoked", id, changeAuthor(request));
-  await machines.register.save();
+  await machines.register.refresh();
+  await kept(machines.register, (state) => {
+    const token = state.token(id);
+    if (token === undefined) throw new ApiFailure(404, `there is no token ${id}`);
+    if (token.usedBy !== undefined)
+      throw new ApiFailure(409, `the token ${id} has been used by ${token.usedBy}: remove that machine`);
+    state.setToken({ ...token, isRevoked: true });
+    state.note(event(machines, "token revoked", id, changeAuthor(request)));
+  });
   return shown(machines);
 }
 
 async function remove(machines: Machines, request: ApiRequest): Promise<JsonReply<MachinesResponse>> {
   const [namespace = "", name = ""] = segments(request.path, machineEndpoints.removeMachine.path);
+  await machines.register.refresh();
   const machine = machines.register.machine(namespace, name);
   if (machine === undefined) throw new ApiFailure(404, `there is no machine ${name} in the namespace ${namespace}`);
   await machines.desk.remove(machine, "removed", changeAuthor(request));
   return shown(machines);
 }
 
-function note(
-  { register, authority }: Machines,
+/** What cannot be kept has not happened. */
+async function kept<T>(register: Machines["register"], make: (state: RegisterState) => T): Promise<T> {
+  try {
+    return await register.change(make);
+  } catch (error) {
+    if (error instanceof ApiFailure) throw error;
+    throw new ApiFailure(503, `the register of machines cannot be written: ${(error as Error).message}`);
+  }
+}
+
+function event(
+  { authority }: Machines,
   what: "token made" | "token revoked",
   detail: string,
   peer: string,
-): void {
-  register.note({ time: new Date(authority.now()).toISOString(), what, detail, peer });
+): MachineEvent {
+  return { time: new Date(authority.now()).toISOString(), what, detail, peer, times: 1 };
 }
 
 function shown({ register, entries, authority }: Machines): JsonReply<MachinesResponse> {

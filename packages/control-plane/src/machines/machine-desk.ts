@@ -21,6 +21,7 @@ import { addressProblem, peerAddress, plainAddress, sourceOf } from "./machine-a
 import type { MachineEntries } from "./machine-entries.ts";
 import { machineLabels, type WorkloadGroup } from "./machine-entry.ts";
 import { type MachineRegister, maxMachines, type SavedMachine, type SavedToken } from "./machine-register.ts";
+import type { RegisterState } from "./register-state.ts";
 
 export interface MachineDeskOptions {
   readonly register: MachineRegister;
@@ -32,6 +33,7 @@ export interface MachineDeskOptions {
 }
 
 type Refused = Extract<MachineAnswer<never>, { ok: false }>;
+type Known = Pick<RegisterState, "token" | "machines">;
 interface Caller {
   readonly peer: string;
   readonly peerIdentity: PeerIdentity | undefined;
@@ -45,6 +47,8 @@ const maxHostnameLength = 253;
 const maxFailedTries = 10;
 /** Of a machine in a minute; one tells how it is every five seconds. Each may change its entry, and so all proxies. */
 export const maxReports = 600;
+/** For what another control plane may have written, of an address or a certificate in a minute. */
+const maxLooks = 10;
 /** Of one machine, that have not ended: each is kept until then. One that renews at half life has two. */
 export const maxCertificates = 256;
 
@@ -52,41 +56,54 @@ export class MachineDesk implements MachineHandlers {
   readonly #options: MachineDeskOptions;
   readonly #tries: CallLimit;
   readonly #reports: CallLimit;
+  readonly #looks: CallLimit;
 
   constructor(options: MachineDeskOptions) {
     this.#options = options;
     const nowMs = (): number => options.authority.now();
     this.#tries = new CallLimit(maxFailedTries, nowMs);
     this.#reports = new CallLimit(maxReports, nowMs);
+    this.#looks = new CallLimit(maxLooks, nowMs);
   }
 
   readonly join = async (request: JoinRequest, { peer }: Caller): Promise<MachineAnswer<JoinAnswer>> => {
     const from = peerAddress(peer);
+    // Another control plane may have made it a moment ago.
+    if (this.#options.register.token(request.tokenId) === undefined) await this.#lookAgain(sourceOf(from));
     const shown = this.#tokenOf(request);
     const isUsable = shown !== undefined && shown.usedBy === undefined && shown.isRevoked !== true;
     const [source, what] = isUsable ? [`token ${shown.id}`, "with this token"] : [sourceOf(from), "from this address"];
     if (!this.#tries.allows(source)) {
       return this.#refused(from, "RESOURCE_EXHAUSTED", `too many tries ${what}: wait a minute`);
     }
-    const judged = this.#judge(request, shown, from);
+    const judged = this.#judge(this.#options.register, request, shown, from);
     if ("ok" in judged) {
       this.#tries.count(source);
       return judged;
     }
+    const joined = await this.#kept(from, (state) => this.#admit(state, request, from));
+    if (joined.ok) {
+      const { name, namespace } = joined.value;
+      this.#options.log.info("a machine has joined", { machine: `${name}.${namespace}`, peer: from, token: request.tokenId });
+    } else this.#tries.count(source);
+    return joined;
+  };
+
+  /** The machine with its first certificate; of two that show the same token one is too late. */
+  #admit(state: RegisterState, request: JoinRequest, from: string): MachineAnswer<JoinAnswer> {
+    const judged = this.#judge(state, request, this.#tokenOf(request, state), from);
+    if ("ok" in judged) return judged;
     const { token, group, address } = judged;
-    const { register, authority, clusterId, log } = this.#options;
+    const { authority, clusterId } = this.#options;
     const { trustDomain } = authority.signing;
     const namespace = token.namespace;
     const serviceAccount = group.spec.template.serviceAccount ?? "default";
     const identity = { trustDomain, namespace, serviceAccount };
     const signed = authority.signing.signWorkload({ csrPem: request.csrPem, identity });
-    if (!signed.ok) {
-      this.#tries.count(source);
-      return this.#refused(from, "INVALID_ARGUMENT", signed.message);
-    }
+    if (!signed.ok) return this.#refused(from, "INVALID_ARGUMENT", signed.message);
     const { serial, notAfterMs } = signed.certificate;
     const machine: SavedMachine = {
-      name: register.newName(namespace, token.group),
+      name: state.newName(namespace, token.group),
       namespace,
       group: token.group,
       serviceAccount,
@@ -97,20 +114,32 @@ export class MachineDesk implements MachineHandlers {
       joinedMs: authority.now(),
       certificates: { [serial]: notAfterMs },
     };
-    // Both at once, before anything waits: of two that show the same token one is too late.
-    register.setToken({ ...token, usedBy: machine.name });
-    register.setMachine(machine);
-    this.#note("joined", `${machine.name}.${namespace} by the token ${token.id}`, from);
-    await register.save();
-    log.info("a machine has joined", { machine: `${machine.name}.${namespace}`, address, peer: from, token: token.id });
+    state.setToken({ ...token, usedBy: machine.name });
+    state.setMachine(machine);
+    state.note(this.#event("joined", `${machine.name}.${namespace} by the token ${token.id}`, from));
     const certChain = [...signed.chain.map(({ pem }) => pem), authority.signing.trustBundlePem];
     const { name } = machine;
     const value = { name, namespace, group: token.group, serviceAccount, trustDomain, clusterId, certChain };
     return { ok: true, value };
-  };
+  }
+
+  /** Says that it cannot be kept: the machine may ask another control plane, or again. */
+  async #kept<Value>(
+    peer: string,
+    make: (state: RegisterState) => MachineAnswer<Value>,
+  ): Promise<MachineAnswer<Value>> {
+    try {
+      return await this.#options.register.change(make);
+    } catch (error) {
+      this.#options.log.error("the register of machines cannot be written", { peer, reason: (error as Error).message });
+      return { ok: false, status: "UNAVAILABLE", details: "the register of machines cannot be written now: try again" };
+    }
+  }
 
   readonly report = async (request: ReportRequest, caller: Caller): Promise<MachineAnswer<ReportAnswer>> => {
-    if (this.#options.register.machineOf(caller.peerIdentity?.serial)?.isGone === true) {
+    const serial = caller.peerIdentity?.serial;
+    if (serial !== undefined && this.#options.register.machineOf(serial) === undefined) await this.#lookAgain(serial);
+    if (this.#options.register.machineOf(serial)?.isGone === true) {
       return { ok: true, value: { entry: "", labels: {}, isGone: true } };
     }
     const found = this.#machineOf(caller);
@@ -156,9 +185,12 @@ export class MachineDesk implements MachineHandlers {
   /** Resolves once it is kept that the machine is gone. */
   async remove(machine: SavedMachine, what: "left" | "removed", by: string): Promise<void> {
     const { register, entries } = this.#options;
-    register.setMachine({ ...machine, isGone: true });
-    this.#note(what, `${machine.name}.${machine.namespace}`, by);
-    await register.save();
+    await register.change((state) => {
+      const now = state.machine(machine.namespace, machine.name);
+      if (now === undefined) return;
+      state.setMachine({ ...now, isGone: true });
+      state.note(this.#event(what, `${machine.name}.${machine.namespace}`, by));
+    });
     await entries.gone(machine);
   }
 
@@ -171,11 +203,13 @@ export class MachineDesk implements MachineHandlers {
     },
     renewed: async ({ shown, serial, notAfterMs }: RenewedCertificate) => {
       const { register } = this.#options;
-      const machine = register.machineOf(shown);
-      if (machine === undefined) return;
-      const certificates = { ...Object.fromEntries(this.#good(machine)), [serial]: notAfterMs };
-      register.setMachine({ ...machine, certificates });
-      await register.save();
+      if (register.machineOf(shown) === undefined) return;
+      await register.change((state) => {
+        const machine = state.machineOf(shown);
+        if (machine === undefined) return;
+        const certificates = { ...Object.fromEntries(this.#good(machine)), [serial]: notAfterMs };
+        state.setMachine({ ...machine, certificates });
+      });
     },
   };
 
@@ -186,19 +220,20 @@ export class MachineDesk implements MachineHandlers {
   }
 
   /** Undefined unless the secret is its own. */
-  #tokenOf({ tokenId, secret }: JoinRequest): SavedToken | undefined {
-    const token = this.#options.register.token(tokenId);
+  #tokenOf({ tokenId, secret }: JoinRequest, state: Known = this.#options.register): SavedToken | undefined {
+    const token = state.token(tokenId);
     // Both are hashes, of one length.
     const hash = Buffer.from(secretHash(secret));
     return token !== undefined && timingSafeEqual(Buffer.from(token.hash), hash) ? token : undefined;
   }
 
   #judge(
+    state: Known,
     { tokenId, address }: JoinRequest,
     token: SavedToken | undefined,
     peer: string,
   ): { token: SavedToken; group: WorkloadGroup; address: string } | Refused {
-    const { register, entries, authority } = this.#options;
+    const { entries, authority } = this.#options;
     if (token === undefined) return this.#refused(peer, "UNAUTHENTICATED", "the token is not one of this mesh");
     const refuse = (why: string): Refused => this.#refused(peer, "PERMISSION_DENIED", `the token ${tokenId} ${why}`);
     if (token.isRevoked === true) return refuse("was revoked");
@@ -207,7 +242,7 @@ export class MachineDesk implements MachineHandlers {
     if (authority.now() >= token.untilMs) return refuse(`has expired, at ${until}`);
     const group = entries.groupOf(token);
     if (group === undefined) return refuse(`is for the WorkloadGroup ${token.group}.${token.namespace}, which is gone`);
-    if (register.machines.length >= maxMachines) {
+    if (state.machines.length >= maxMachines) {
       return this.#refused(peer, "RESOURCE_EXHAUSTED", `there are ${maxMachines} machines, which is the limit`);
     }
     const claimed = plainAddress(address ?? peer);
@@ -239,21 +274,32 @@ export class MachineDesk implements MachineHandlers {
     if (problem !== undefined) return this.#refused(peer, "PERMISSION_DENIED", problem);
     const holder = entries.holderOf(machine, address);
     if (holder !== undefined) return this.#refused(peer, "PERMISSION_DENIED", `${address} is ${holder}'s`);
-    const moved = { ...machine, address };
-    register.setMachine(moved);
-    await register.save();
+    const moved = await register.change((state) => {
+      const now = state.machine(machine.namespace, machine.name);
+      if (now === undefined) return undefined;
+      state.setMachine({ ...now, address });
+      return { ...now, address };
+    });
+    if (moved === undefined) return this.#refused(peer, "PERMISSION_DENIED", `${machine.name} has left, or was removed`);
     log.info("a machine has another address", { machine: `${machine.name}.${machine.namespace}`, address });
     return moved;
   }
 
+  /** Others may have written what is not known here yet; whoever asks may ask as often as he likes. */
+  async #lookAgain(source: string): Promise<void> {
+    if (!this.#looks.allows(source)) return;
+    this.#looks.count(source);
+    await this.#options.register.refresh();
+  }
+
   #refused(peer: string, status: Refused["status"], details: string): Refused {
-    this.#note("refused", details, peer);
+    this.#options.register.note(this.#event("refused", details, peer));
     // Kept with the next change: whoever is refused may come as often as he likes.
     this.#options.warnings.tell(status, "a machine was refused", { peer, reason: details });
     return { ok: false, status, details };
   }
 
-  #note(what: MachineEvent["what"], detail: string, peer: string): void {
-    this.#options.register.note({ time: new Date(this.#options.authority.now()).toISOString(), what, detail, peer });
+  #event(what: MachineEvent["what"], detail: string, peer: string): MachineEvent {
+    return { time: new Date(this.#options.authority.now()).toISOString(), what, detail, peer, times: 1 };
   }
 }

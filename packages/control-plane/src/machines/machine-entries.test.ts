@@ -8,6 +8,7 @@ import { ManualClock } from "@tulle/timing/testing";
 import { waitFor } from "../../../../tests/tools/processes.ts";
 import { provenWorld } from "../testing/proven-world.ts";
 import { MachineEntries } from "./machine-entries.ts";
+import { keeperAnnotation } from "./machine-entry.ts";
 import { MachineRegister, type SavedMachine } from "./machine-register.ts";
 
 const machine: SavedMachine = {
@@ -34,9 +35,9 @@ async function world(t: TestContext) {
     spec: { template: {} },
   });
   await store.apply(resource!);
-  const texts = { read: async () => undefined, write: async () => undefined, placeOf: () => "nowhere" };
-  const register = await MachineRegister.open(texts);
-  register.setMachine(machine);
+  const none = async () => ({ text: undefined, version: undefined });
+  const register = await MachineRegister.open({ readVersion: none, writeOver: none, placeOf: () => "nowhere" });
+  await register.change((state) => state.setMachine(machine));
   const clock = new ManualClock();
   const log = new Logging({ level: "off" }).logger("machines");
   const health = () => store.list("WorkloadEntry", "shop").map(({ status }) => status?.conditions?.[0]?.reason);
@@ -45,7 +46,27 @@ async function world(t: TestContext) {
     t.after(() => entries.close());
     return entries;
   };
-  return { health, begin, clock };
+  const alive = new Set<string>();
+  const listeners = new Set<() => void>();
+  const replica = (own: string, isLeader = false) => {
+    alive.add(own);
+    const follow = (listener: () => void) => {
+      listeners.add(listener);
+      return () => void listeners.delete(listener);
+    };
+    const replicas = { own, isAlive: (name: string) => alive.has(name), follow };
+    const leadership = { isLeader, leader: undefined, follow: () => () => undefined };
+    const entries = new MachineEntries({ store, register, graceMs: 10_000, clock, log, replicas, leadership });
+    t.after(() => entries.close());
+    const die = (): void => {
+      entries.rest();
+      alive.delete(own);
+      for (const listener of listeners) listener();
+    };
+    return { entries, die };
+  };
+  const keeper = () => store.list("WorkloadEntry", "shop")[0]?.metadata.annotations?.[keeperAnnotation];
+  return { health, keeper, begin, replica, clock };
 }
 
 test("who says nothing for 30 s is not well, and has no entry after the grace; one word brings it back", async (t) => {
@@ -94,3 +115,58 @@ for (const { name, next, expected } of [
     assert.deepEqual(health(), expected);
   });
 }
+
+test("of two control planes whoever has a machine's stream keeps its entry; the other one leaves it alone", async (t) => {
+  const { health, keeper, replica, clock } = await world(t);
+  const [one, two] = [replica("one"), replica("two")];
+  const stream = {};
+  one.entries.connected(machine, stream);
+  await one.entries.told(machine, true, "");
+  assert.deepEqual([health(), keeper()], [["Ready"], "one"]);
+  // It hears a word by another connection, and starts no grace by it; nor does one that begins.
+  await two.entries.told(machine, false, "who knows");
+  const three = replica("three");
+  clock.pass(20_000);
+  await one.entries.told(machine, true, "");
+  clock.pass(20_000);
+  assert.deepEqual([health(), two.entries.stateOf(machine), three.entries.stateOf(machine)], [["Ready"], "healthy", "healthy"]);
+  // It comes to the other one before the first sees it go.
+  two.entries.connected(machine, {});
+  await two.entries.told(machine, true, "");
+  one.entries.disconnected(machine, stream);
+  clock.pass(20_000);
+  await two.entries.told(machine, true, "");
+  assert.deepEqual([health(), keeper(), one.entries.stateOf(machine)], [["Ready"], "two", "healthy"]);
+});
+
+test("what a control plane that is gone has left goes after a while, unless its machine comes to another one", async (t) => {
+  const { health, keeper, replica, clock } = await world(t);
+  const one = replica("one");
+  one.entries.connected(machine, {});
+  await one.entries.told(machine, true, "");
+  const two = replica("two");
+  const leader = replica("leader", true);
+  one.die();
+  clock.pass(29_999);
+  two.entries.connected(machine, {});
+  await two.entries.told(machine, true, "");
+  clock.pass(1);
+  await two.entries.told(machine, true, "");
+  assert.deepEqual([health(), keeper()], [["Ready"], "two"]);
+  two.die();
+  clock.pass(30_000);
+  await waitFor(() => health().length === 0, { what: "the entry to go" });
+  assert.equal(leader.entries.stateOf(machine), "disconnected");
+});
+
+test("a control plane that ends says nothing of its machines", async (t) => {
+  const { health, replica } = await world(t);
+  const one = replica("one");
+  const stream = {};
+  one.entries.connected(machine, stream);
+  await one.entries.told(machine, true, "");
+  one.entries.rest();
+  one.entries.disconnected(machine, stream);
+  await one.entries.close();
+  assert.deepEqual(health(), ["Ready"]);
+});

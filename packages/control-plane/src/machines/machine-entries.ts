@@ -1,17 +1,40 @@
 // Keeps the WorkloadEntries of machines as the machines are: there while one is, well while its stream stands and its
 // probe says so, gone when it stops, or a while after it has vanished.
 import type { Clock } from "@tulle/timing";
-import { type Store, StoreRefusal } from "@tulle/config";
+import { type ResourceOf, type Store, StoreRefusal } from "@tulle/config";
 import type { Logger } from "@tulle/telemetry";
 import { addressHolder } from "./machine-address.ts";
-import { entryName, machineAnnotation, machineEntry, type MachineHealth, type WorkloadGroup } from "./machine-entry.ts";
+import { machineAnnotation } from "../snapshot/addressed-workloads.ts";
+import type { Leadership } from "../state/leadership.ts";
+import {
+  entryName,
+  healthOf,
+  keeperAnnotation,
+  machineEntry,
+  type MachineHealth,
+  saysAll,
+  type WorkloadGroup,
+} from "./machine-entry.ts";
 import type { MachineRegister, SavedMachine } from "./machine-register.ts";
+
+/** Of several control planes whoever has a machine's stream keeps its entry. */
+export interface Replicas {
+  /** This one's name, which a restart does not change. */
+  readonly own: string;
+  isAlive(name: string): boolean;
+  /** Calls back after any has come or gone. Returns how to end that. */
+  follow(listener: () => void): () => void;
+}
 
 export interface MachineEntriesOptions {
   readonly store: Store;
   readonly register: MachineRegister;
   /** How long the entry of a machine stays that says nothing any more. */
   readonly graceMs: number;
+  /** Undefined where there is one control plane alone. */
+  readonly replicas?: Replicas | undefined;
+  /** Whoever leads removes what a replica that is gone has left. */
+  readonly leadership?: Leadership | undefined;
   readonly clock: Clock;
   readonly log: Logger;
 }
@@ -40,24 +63,56 @@ export class MachineEntries {
   readonly #options: MachineEntriesOptions;
   /** By `namespace/name`. */
   readonly #presence = new Map<string, Presence>();
-  readonly #unwatch: () => void;
+  readonly #ends: readonly (() => void)[];
   #working: Promise<void> = Promise.resolve();
+  #isResting = false;
 
   constructor(options: MachineEntriesOptions) {
     this.#options = options;
-    const atStartMs = Math.max(options.graceMs, leastGraceAtStartMs);
     for (const machine of options.register.machines) {
-      this.#of(machine).awaitsFirstStream = true;
-      this.#startGrace(machine, atStartMs);
+      const keeper = this.#keeperOf(machine);
+      if (keeper === undefined || keeper === this.#own) this.#await(machine);
     }
-    this.#unwatch = options.store.watch((changes) => {
+    const unwatch = options.store.watch((changes) => {
       if (!changes.some(({ resource }) => resource.kind === "WorkloadGroup")) return;
-      for (const machine of options.register.machines) void this.#update(machine);
+      for (const machine of options.register.machines) {
+        if (!this.#isElsewhere(machine)) void this.#update(machine);
+      }
     });
+    const look = (): void => this.#takeUpLeft();
+    const ends = [options.replicas?.follow(look), options.leadership?.follow(look)];
+    this.#ends = [unwatch, ...ends.filter((end) => end !== undefined)];
+    look();
+  }
+
+  get #own(): string {
+    return this.#options.replicas?.own ?? "";
+  }
+
+  /** Of an earlier run, or of a replica that is gone: its streams may only be on their way. */
+  #await(machine: SavedMachine): void {
+    this.#of(machine).awaitsFirstStream = true;
+    this.#startGrace(machine, Math.max(this.#options.graceMs, leastGraceAtStartMs));
+  }
+
+  #takeUpLeft(): void {
+    const { register, replicas, leadership } = this.#options;
+    if (replicas === undefined || leadership?.isLeader === false || this.#isResting) return;
+    for (const machine of register.machines) {
+      const keeper = this.#keeperOf(machine);
+      if (keeper === undefined || keeper === this.#own || replicas.isAlive(keeper)) continue;
+      const { stream, awaitsFirstStream } = this.#of(machine);
+      if (stream === undefined && !awaitsFirstStream) this.#await(machine);
+    }
   }
 
   /** The machine's name for people: whether it is connected, and well. */
   stateOf(machine: SavedMachine): "healthy" | "unhealthy" | "disconnected" {
+    if (this.#isElsewhere(machine)) {
+      const health = healthOf(this.#listed(machine)!);
+      if (health?.status === "True") return "healthy";
+      return health?.reason === "Disconnected" ? "disconnected" : "unhealthy";
+    }
     const presence = this.#of(machine);
     const { told } = presence;
     if (!isThere(presence)) return "disconnected";
@@ -73,9 +128,27 @@ export class MachineEntries {
   }
 
   /** Name of the entry that there is; empty while there is none. */
-  listedAs({ namespace, name }: Pick<SavedMachine, "namespace" | "name">): string {
+  listedAs(machine: Pick<SavedMachine, "namespace" | "name">): string {
+    return this.#listed(machine)?.metadata.name ?? "";
+  }
+
+  #listed({ namespace, name }: Pick<SavedMachine, "namespace" | "name">): ResourceOf<"WorkloadEntry"> | undefined {
     const entries = this.#options.store.list("WorkloadEntry", namespace);
-    return entries.find(({ metadata }) => metadata.annotations?.[machineAnnotation] === name)?.metadata.name ?? "";
+    return entries.find(({ metadata }) => metadata.annotations?.[machineAnnotation] === name);
+  }
+
+  /** Undefined while there is no entry. */
+  #keeperOf(machine: SavedMachine): string | undefined {
+    const entry = this.#listed(machine);
+    return entry && (entry.metadata.annotations?.[keeperAnnotation] ?? "");
+  }
+
+  /** Another replica has its stream, hears what it says, and tells of it. */
+  #isElsewhere(machine: SavedMachine): boolean {
+    const { replicas } = this.#options;
+    const keeper = this.#keeperOf(machine);
+    if (replicas === undefined || keeper === undefined || keeper === replicas.own) return false;
+    return this.#of(machine).stream === undefined && replicas.isAlive(keeper);
   }
 
   /** Who has the address, other than this machine. */
@@ -99,11 +172,22 @@ export class MachineEntries {
     const presence = this.#of(machine);
     if (presence.stream !== stream) return;
     presence.stream = undefined;
+    if (this.#isResting) return;
+    // It has come to another one before this one saw it go, or has said that it stops.
+    if (this.#isElsewhere(machine) || this.#listed(machine) === undefined) return this.#forget(machine);
     this.#startGrace(machine, this.#options.graceMs);
     void this.#update(machine);
   }
 
+  #forget(machine: Pick<SavedMachine, "namespace" | "name">): void {
+    const key = keyOf(machine);
+    this.#presence.get(key)?.cancelGrace();
+    this.#presence.get(key)?.cancelSilence();
+    this.#presence.delete(key);
+  }
+
   told(machine: SavedMachine, isReady: boolean, reason: string): Promise<void> {
+    if (this.#isElsewhere(machine)) return Promise.resolve();
     const presence = this.#of(machine);
     presence.told = { isReady, reason };
     presence.isStopping = false;
@@ -130,14 +214,17 @@ export class MachineEntries {
 
   /** For good. */
   gone(machine: SavedMachine): Promise<void> {
-    this.#of(machine).cancelGrace();
-    this.#of(machine).cancelSilence();
-    this.#presence.delete(keyOf(machine));
+    this.#forget(machine);
     return this.#update(machine);
   }
 
+  /** From here on streams end because this control plane does, which says nothing of machines. */
+  rest(): void {
+    this.#isResting = true;
+  }
+
   async close(): Promise<void> {
-    this.#unwatch();
+    for (const end of this.#ends) end();
     for (const { cancelGrace, cancelSilence } of this.#presence.values()) {
       cancelGrace();
       cancelSilence();
@@ -162,8 +249,12 @@ export class MachineEntries {
     const presence = this.#of(machine);
     presence.cancelGrace();
     presence.cancelGrace = this.#options.clock.after(afterMs, () => {
-      if (isThere(presence)) return;
-      this.#options.log.warning("a machine has vanished: its entry goes", { machine: keyOf(machine) });
+      if (isThere(presence) || this.#isResting) return;
+      const { replicas, leadership, log } = this.#options;
+      const keeper = this.#keeperOf(machine) ?? this.#own;
+      const isOthers = keeper !== this.#own && (replicas?.isAlive(keeper) === true || leadership?.isLeader === false);
+      if (isOthers) return this.#forget(machine);
+      log.warning("a machine has vanished: its entry goes", { machine: keyOf(machine) });
       presence.told = undefined;
       presence.awaitsFirstStream = false;
       presence.isStopping = true;
@@ -186,6 +277,7 @@ export class MachineEntries {
     const machine = register.machine(namespace, name);
     const group = machine && this.groupOf(machine);
     const entry = machine && group && this.#wanted(machine, group);
+    if (machine === undefined) this.#forget({ namespace, name });
     const by = `the machine ${name}`;
     const before = store
       .list("WorkloadEntry", namespace)
@@ -194,7 +286,9 @@ export class MachineEntries {
       if (entry === "as it is" || metadata.name === entry?.metadata.name) continue;
       await store.delete({ kind: "WorkloadEntry", namespace, name: metadata.name }, { by, atOnce: true });
     }
-    if (entry !== undefined && entry !== "as it is") await store.apply(entry, { by });
+    if (entry === undefined || entry === "as it is") return;
+    const there = store.get("WorkloadEntry", namespace, entry.metadata.name);
+    if (there === undefined || !saysAll(there, entry)) await store.apply(entry, { by });
   }
 
   #wanted(machine: SavedMachine, group: WorkloadGroup): ReturnType<typeof machineEntry> | "as it is" | undefined {
@@ -208,13 +302,15 @@ export class MachineEntries {
       : !isThere(presence) && !presence.awaitsFirstStream
         ? ["Disconnected", "its agent has no connection to the control plane"]
         : ["NotReady", told.reason === "" ? "the machine says so" : told.reason];
-    return machineEntry(group, machine, this.#since(machine, { isHealthy, reason, message, since: "" }));
+    const health = this.#since(machine, { isHealthy, reason, message, since: "" });
+    return machineEntry(group, machine, health, this.#own);
   }
 
   /** Equal health is as old as it was: an apply that changes nothing gives no new version. */
   #since(machine: SavedMachine, health: MachineHealth): MachineHealth {
     const { store } = this.#options;
-    const before = store.get("WorkloadEntry", machine.namespace, this.entryOf(machine))?.status?.conditions?.[0];
+    const entry = store.get("WorkloadEntry", machine.namespace, this.entryOf(machine));
+    const before = entry && healthOf(entry);
     const isSame = before?.status === (health.isHealthy ? "True" : "False") && before.reason === health.reason;
     const since = isSame ? (before.lastTransitionTime ?? "") : "";
     return { ...health, since: since === "" ? new Date().toISOString() : since };

@@ -5,19 +5,21 @@ import type { Store } from "@tulle/config";
 import { type Logger, SeldomWarnings } from "@tulle/telemetry";
 import { type AdsConnection, type AdsServerHandlers, handlersOver } from "@tulle/xds";
 import type { MeshAuthority } from "../ca/mesh-authority.ts";
-import type { KeptTexts } from "../state/state-folder.ts";
+import type { Leadership } from "../state/leadership.ts";
 import { peerAddress } from "./machine-address.ts";
 import { MachineDesk } from "./machine-desk.ts";
-import { MachineEntries } from "./machine-entries.ts";
+import { MachineEntries, type Replicas } from "./machine-entries.ts";
 import { machineLabels } from "./machine-entry.ts";
-import { MachineRegister } from "./machine-register.ts";
+import { MachineRegister, type RegisterTexts } from "./machine-register.ts";
 
 /** Istio: PILOT_WORKLOAD_ENTRY_GRACE_PERIOD. */
 export const defaultMachineGraceMs = 10_000;
 
 export interface MachinesOptions {
   readonly store: Store;
-  readonly state: Pick<KeptTexts, "read" | "write" | "placeOf">;
+  readonly state: RegisterTexts;
+  readonly replicas?: Replicas | undefined;
+  readonly leadership?: Leadership | undefined;
   readonly authority: MeshAuthority;
   readonly clusterId: string;
   readonly graceMs: number;
@@ -35,13 +37,17 @@ export interface Machines {
   readonly portsOf: (namespace: string, name: string) => Readonly<Record<string, number>> | undefined;
   /** The same handlers; machines are there while they have a stream. */
   readonly following: (handlers: AdsServerHandlers) => AdsServerHandlers;
+  /** Before the streams of a control plane that ends are closed. */
+  rest(): void;
   close(): Promise<void>;
 }
 
 /** Rejects where the register cannot be read. */
 export async function openMachines(options: MachinesOptions): Promise<Machines> {
   const { authority, log } = options;
-  const register = await MachineRegister.open(options.state);
+  const register = await MachineRegister.open(options.state, (reason) =>
+    log.warning("the register of machines cannot be read again", { reason }),
+  );
   const entries = new MachineEntries({ ...options, register });
   const warnings = new SeldomWarnings(log);
   const templateOf = (namespace: string, name: string) => {
@@ -62,7 +68,11 @@ export async function openMachines(options: MachinesOptions): Promise<Machines> 
       return template && (template.ports ?? {});
     },
     following: (handlers) => following(handlers, register, entries),
-    close: () => entries.close(),
+    rest: () => entries.rest(),
+    close: () => {
+      register.close();
+      return entries.close();
+    },
   };
 }
 

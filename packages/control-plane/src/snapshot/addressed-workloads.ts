@@ -25,15 +25,22 @@ export function workloadEntries(store: ResourceReader): readonly AddressedWorklo
     .list("WorkloadEntry")
     .flatMap(({ metadata, spec, status }) =>
       addressed(spec, metadata.namespace, metadata.name, { ...spec.labels, ...metadata.labels }).map((workload) =>
-        isUnhealthy(status) ? { ...workload, isUnhealthy: true as const } : workload,
+        isUnhealthy(metadata, status) ? { ...workload, isUnhealthy: true as const } : workload,
       ),
     )
     .filter(({ address }) => address === "" || isIP(address) > 0);
 }
 
-/** As machines tell that join by a group (Istio: status.Healthy of a WorkloadEntry). */
-function isUnhealthy(status: WorkloadEntry["status"]): boolean {
-  return (status?.conditions ?? []).some(({ type, status: holds }) => type === "Healthy" && holds !== "True");
+/** Which machine a WorkloadEntry is of; what has it, nobody wrote by hand. */
+export const machineAnnotation = "networking.tulle.io/machine";
+
+/**
+ * As machines tell that join by a group (Istio: status.Healthy of a WorkloadEntry). Of one that has not been told yet
+ * nobody knows that it is well: on a cluster a status is written after the object.
+ */
+function isUnhealthy({ annotations }: WorkloadEntry["metadata"], status: WorkloadEntry["status"]): boolean {
+  const health = (status?.conditions ?? []).find(({ type }) => type === "Healthy");
+  return health === undefined ? annotations?.[machineAnnotation] !== undefined : health.status !== "True";
 }
 
 export function writtenEndpoints({ metadata, spec }: ServiceEntry): readonly AddressedWorkload[] {

@@ -11,6 +11,13 @@ export interface KeptText {
   readonly mayBeKnown: boolean;
 }
 
+export interface VersionedText {
+  /** Undefined where there is none. */
+  readonly text: string | undefined;
+  /** Undefined where there is none, or nobody else writes. */
+  readonly version: string | undefined;
+}
+
 export interface KeptTexts {
   /** Undefined where there is none. @throws where it cannot be read, or may be somebody else's */
   read(name: string): Promise<KeptText | undefined>;
@@ -18,6 +25,10 @@ export interface KeptTexts {
   write(name: string, text: string): Promise<void>;
   /** Where there is none. Resolves to what there is then: of several control planes that share it, one has written. */
   writeNew(name: string, text: string): Promise<string>;
+  /** The text, and the version over which it can be written. */
+  readVersion(name: string): Promise<VersionedText>;
+  /** Undefined where another has written since that version: nothing has changed then. */
+  writeOver(name: string, text: string, version: string | undefined): Promise<Pick<VersionedText, "version"> | undefined>;
   /** Calls back when another may have written any of them, where others can. Returns how to end that. */
   follow?(listener: () => void): () => void;
   /** Where a person finds it. */
@@ -51,6 +62,15 @@ export class StateFolder implements KeptTexts {
   async writeNew(name: string, text: string): Promise<string> {
     await this.write(name, text);
     return text;
+  }
+
+  async readVersion(name: string): Promise<VersionedText> {
+    return { text: (await this.read(name))?.text, version: undefined };
+  }
+
+  async writeOver(name: string, text: string): Promise<Pick<VersionedText, "version">> {
+    await this.write(name, text);
+    return { version: undefined };
   }
 
   placeOf(name: string): string {

@@ -81,6 +81,12 @@ function clusterRules(): readonly Template[] {
         verbs: ["patch"],
       }),
     ),
+    // Entries of machines that have joined, as Services lead to them.
+    when(isSet("tulled.machines.enabled"), {
+      apiGroups: ["networking.tulle.io"],
+      resources: ["workloadentries"],
+      verbs: ["create", "patch", "delete"],
+    }),
     // Roots of the mesh, in every namespace under one name.
     {
       apiGroups: [""],

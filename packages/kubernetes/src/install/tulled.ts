@@ -3,13 +3,26 @@ import {
   controlPlanePorts,
   controlPlaneStateFolder,
   injectorWebhook,
+  joinPort,
+  joinService,
   podNamespaceVariable,
   podNameVariable,
   programUser,
   serviceAccountVariable,
 } from "../names.ts";
 import { disruptionBudget, pullSecrets, restricted, scheduling, spread } from "./pod-parts.ts";
-import { isSet, joined, json, type Manifest, releaseNamespace, type Template, value, when } from "./template.ts";
+import {
+  isEqual,
+  isSet,
+  joined,
+  json,
+  type Manifest,
+  not,
+  releaseNamespace,
+  type Template,
+  value,
+  when,
+} from "./template.ts";
 import { ofRevision, revision, tulledLabels, tulledName, tulledSelector } from "./tulled-names.ts";
 import { tulledRights } from "./tulled-rights.ts";
 import { injectorConfiguration, validatorConfiguration } from "./webhooks.ts";
@@ -23,6 +36,7 @@ const injectorValues = {
 } as const;
 
 const ports = Object.values(controlPlanePorts);
+const machinesJoin = isSet("tulled.machines.enabled");
 
 export function tulledManifests(): readonly Manifest[] {
   const metadata = { name: tulledName, namespace: releaseNamespace, labels: tulledLabels };
@@ -43,6 +57,7 @@ export function tulledManifests(): readonly Manifest[] {
         ports: ports.map(({ name, port, targetPort }) => ({ name, port, targetPort, protocol: "TCP" })),
       },
     },
+    when(machinesJoin, joinServiceManifest(metadata)),
     disruptionBudget(metadata, tulledSelector),
     when(isSet("global.networkPolicy.enabled"), {
       apiVersion: "networking.k8s.io/v1",
@@ -52,7 +67,10 @@ export function tulledManifests(): readonly Manifest[] {
         podSelector: { matchLabels: tulledSelector },
         policyTypes: ["Ingress"],
         // From everywhere: workloads have to reach it, and API servers and Prometheus come from addresses of nodes.
-        ingress: [{ ports: ports.map(({ targetPort }) => ({ port: targetPort, protocol: "TCP" })) }],
+        ingress: [
+          { ports: ports.map(({ targetPort }) => ({ port: targetPort, protocol: "TCP" })) },
+          when(machinesJoin, { ports: [{ port: joinPort.targetPort, protocol: "TCP" }] }),
+        ],
       },
     }),
     deployment(metadata),
@@ -62,6 +80,29 @@ export function tulledManifests(): readonly Manifest[] {
     ),
     when(isSet("tulled.validationWebhook.enabled"), validatorConfiguration()),
   ];
+}
+
+/** Of every pod that serves: each knows the machines that have come to another. */
+function joinServiceManifest(metadata: { readonly [name: string]: Template }): Manifest {
+  const { name, port, targetPort } = joinPort;
+  return {
+    apiVersion: "v1",
+    kind: "Service",
+    metadata: {
+      ...metadata,
+      name: ofRevision(joinService("default")),
+      annotations: value("tulled.machines.service.annotations"),
+    },
+    spec: {
+      type: value("tulled.machines.service.type"),
+      externalTrafficPolicy: when(
+        not(isEqual("tulled.machines.service.type", "ClusterIP")),
+        value("tulled.machines.service.externalTrafficPolicy"),
+      ),
+      selector: tulledSelector,
+      ports: [{ name, port, targetPort, protocol: "TCP" }],
+    },
+  };
 }
 
 function deployment(metadata: { readonly [name: string]: Template }): Manifest {
@@ -116,7 +157,10 @@ function container(): Template {
       field(podNamespaceVariable, "metadata.namespace"),
       field(serviceAccountVariable, "spec.serviceAccountName"),
     ],
-    ports: ports.map(({ name, targetPort }) => ({ name, containerPort: targetPort, protocol: "TCP" })),
+    ports: [
+      ...ports.map(({ name, targetPort }) => ({ name, containerPort: targetPort, protocol: "TCP" })),
+      when(machinesJoin, { name: joinPort.name, containerPort: joinPort.targetPort, protocol: "TCP" }),
+    ],
     readinessProbe: { ...ready, failureThreshold: 3 },
     // A program that hangs; one that only waits for the API server is left alone.
     livenessProbe: { ...answers, periodSeconds: 20, failureThreshold: 6, initialDelaySeconds: 30 },
@@ -135,5 +179,7 @@ function controlPlaneArguments(): readonly Template[] {
     joined("--cluster-id=", value("global.multiCluster.clusterName")),
     joined("--log-level=", value("tulled.logLevel")),
     when(isSet("tulled.watchIstioResources"), "--istio-resources"),
+    when(machinesJoin, `--join-address=0.0.0.0:${joinPort.targetPort}`),
+    when(isSet("tulled.machines.address"), joined("--join-advertise=", value("tulled.machines.address"))),
   ];
 }

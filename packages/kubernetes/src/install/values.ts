@@ -122,6 +122,19 @@ export const valueTable = {
       enabled: isOn(true, "Resources that are wrong by themselves are refused."),
       failurePolicy: failurePolicy("resources that are to be checked"),
     },
+    machines: {
+      enabled: isOn(false, "Machines outside of the cluster join it by a token."),
+      address: text("", "host:port where they reach it, which tokens name; what its Service has unless told."),
+      service: {
+        type: text("LoadBalancer", "How machines reach it.", ["LoadBalancer", "NodePort", "ClusterIP"]),
+        annotations: mapping({}, "Annotations of the Service, for the provider of load balancers."),
+        externalTrafficPolicy: text(
+          "Local",
+          "Local keeps machines' addresses, by which they are known; Cluster asks for tokens that name them.",
+          ["Local", "Cluster"],
+        ),
+      },
+    },
     resources: mapping(requests("100m", "256Mi"), "What each of its pods asks for."),
     ...placing,
   },

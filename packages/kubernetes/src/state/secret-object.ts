@@ -1,4 +1,5 @@
 // One Secret that control planes share: read as it is now, and written only over what was read.
+import { gunzipSync, gzipSync } from "node:zlib";
 import { collectionPath, objectPath } from "../store/collections.ts";
 import type { KubernetesClient } from "../client/kubernetes-client.ts";
 import { KubernetesError } from "../client/kubernetes-error.ts";
@@ -28,7 +29,21 @@ export async function readSecret({ client, namespace, name }: SecretName): Promi
 
 export function textOf(secret: SecretObject | undefined, key: string): string | undefined {
   const value = secret?.data?.[key];
-  return value === undefined ? undefined : Buffer.from(value, "base64").toString("utf8");
+  if (value === undefined) return undefined;
+  const bytes = Buffer.from(value, "base64");
+  const isCompressed = gzipMagic.every((byte, index) => bytes[index] === byte);
+  return (isCompressed ? gunzipSync(bytes, { maxOutputLength: maxTextBytes }) : bytes).toString("utf8");
+}
+
+/** A Secret holds 1 MiB; a thousand machines and their tokens are about that, and a fifth of it compressed. */
+const compressedAboveBytes = 64 * 1024;
+const maxTextBytes = 64 * 1024 * 1024;
+/** No text in UTF-8 begins so. */
+const gzipMagic = [0x1f, 0x8b] as const;
+
+export function codedText(text: string): string {
+  const bytes = Buffer.from(text);
+  return (bytes.length > compressedAboveBytes ? gzipSync(bytes) : bytes).toString("base64");
 }
 
 /**
@@ -41,7 +56,7 @@ export async function writeSecret(
   texts: Readonly<Record<string, string>>,
   type = "Opaque",
 ): Promise<SecretObject | undefined> {
-  const coded = Object.entries(texts).map(([key, text]) => [key, Buffer.from(text).toString("base64")]);
+  const coded = Object.entries(texts).map(([key, text]) => [key, codedText(text)]);
   const data = { ...read?.data, ...(Object.fromEntries(coded) as Readonly<Record<string, string>>) };
   const labels = { "app.kubernetes.io/part-of": "tulle" };
   const body =

@@ -7,7 +7,7 @@ import { KubernetesError } from "../client/kubernetes-error.ts";
 import { stateSecret } from "../names.ts";
 import { objectPath } from "../store/collections.ts";
 import { followObject } from "./follow-object.ts";
-import { readSecret, type SecretName, textOf, writeSecret } from "./secret-object.ts";
+import { codedText, readSecret, type SecretName, type SecretObject, textOf, writeSecret } from "./secret-object.ts";
 
 export interface SecretTextsOptions {
   readonly client: KubernetesClient;
@@ -33,7 +33,7 @@ export class SecretTexts {
 
   async write(name: string, text: string): Promise<void> {
     const { client, namespace, name: secretName } = this.#secret;
-    const data = { [name]: Buffer.from(text).toString("base64") };
+    const data = { [name]: codedText(text) };
     try {
       await client.request({
         method: "PATCH",
@@ -55,6 +55,38 @@ export class SecretTexts {
       const there = textOf(secret, name);
       if (there !== undefined) return there;
       if ((await writeSecret(this.#secret, secret, { [name]: text })) !== undefined) return text;
+    }
+  }
+
+  /** Of the whole Secret: another key that is written makes another version, too. */
+  async readVersion(name: string): Promise<{ readonly text: string | undefined; readonly version: string | undefined }> {
+    const secret = await readSecret(this.#secret);
+    return { text: textOf(secret, name), version: secret?.metadata.resourceVersion };
+  }
+
+  /** Undefined where another has written since that version: nothing has changed then. */
+  async writeOver(
+    name: string,
+    text: string,
+    version: string | undefined,
+  ): Promise<{ readonly version: string | undefined } | undefined> {
+    const { client, namespace, name: secretName } = this.#secret;
+    if (version === undefined) {
+      const made = await writeSecret(this.#secret, undefined, { [name]: text });
+      return made && { version: made.metadata.resourceVersion };
+    }
+    try {
+      const { metadata } = await client.request<SecretObject>({
+        method: "PATCH",
+        path: objectPath("v1", "Secret", namespace, secretName),
+        contentType: "application/merge-patch+json",
+        body: { metadata: { resourceVersion: version }, data: { [name]: codedText(text) } },
+      });
+      return { version: metadata.resourceVersion };
+    } catch (error) {
+      // 404: it has been removed.
+      if (error instanceof KubernetesError && (error.code === 409 || error.code === 404)) return undefined;
+      throw error;
     }
   }
 

@@ -117,7 +117,7 @@ function validationMessage({ code, severity, path, message }: Finding): object {
   return { type: { code, name }, level: severity.toUpperCase(), message: shortened(`${where}${message}`) };
 }
 
-function conditionsIn(status: unknown): readonly Condition[] {
+export function conditionsIn(status: unknown): readonly Condition[] {
   if (typeof status !== "object" || status === null || !("conditions" in status)) return [];
   const { conditions } = status;
   return Array.isArray(conditions) ? (conditions as readonly Condition[]) : [];

@@ -8,7 +8,7 @@ import type { KubernetesClient } from "../client/kubernetes-client.ts";
 import { KubernetesError } from "../client/kubernetes-error.ts";
 import { objectPath } from "../store/collections.ts";
 import type { FollowedObject } from "../store/kubernetes-store.ts";
-import { objectStatus, type ProxiesInSync, saysSame } from "./object-status.ts";
+import { conditionsIn, objectStatus, type ProxiesInSync, saysSame } from "./object-status.ts";
 
 export interface StatusWriterOptions {
   readonly client: Pick<KubernetesClient, "apply">;
@@ -109,6 +109,8 @@ export class StatusWriter {
     return objects.flatMap((object): [FollowedObject, object][] => {
       const { key, isShadowed } = object;
       const isOurs = /(?:^|\.)tulle\.io\//.test(object.apiVersion);
+      // Whoever keeps a machine's entry writes its status, too, and of one list there is one writer.
+      if (saysHealth(object.status)) return [];
       const there = (this.#written.get(idOf(object)) ?? object).status;
       // Of Istio's groups Istio may write, too: over its words only what it cannot know is said.
       if (!isOurs && !isShadowed && isOfOthers(there)) return [];
@@ -154,6 +156,10 @@ function idOf({ apiVersion, key }: FollowedObject): string {
 
 /** Whoever else writes conditions has none of the name that is in each status of ours. */
 function isOfOthers(status: unknown): boolean {
-  const { conditions } = (status ?? {}) as { readonly conditions?: readonly { readonly type?: string }[] };
-  return Array.isArray(conditions) && conditions.length > 0 && conditions.every(({ type }) => type !== "Accepted");
+  const conditions = conditionsIn(status);
+  return conditions.length > 0 && conditions.every(({ type }) => type !== "Accepted");
+}
+
+function saysHealth(status: unknown): boolean {
+  return conditionsIn(status).some(({ type }) => type === "Healthy");
 }

@@ -9,6 +9,7 @@ import {
   isKind,
   keyOf,
   keyText,
+  kindDefinitions,
   type Loaded,
   MemoryStore,
   type MeshResource,
@@ -157,7 +158,14 @@ export class KubernetesStore extends StoreOverMemory {
     try {
       const path = objectPath(apiVersion, kind, namespace, name);
       const body = { ...resource, metadata: own };
-      const written = await orRefused(this.#options.client.apply<KubernetesObject>(path, body, fieldManager));
+      const { client } = this.#options;
+      const made = await orRefused(client.apply<KubernetesObject>(path, body, fieldManager));
+      // The API server takes the status of the mesh's kinds by a way of its own alone.
+      const hasStatus = "status" in body && body.status !== undefined && kindDefinitions[kind].writtenBy === "user";
+      const statusBody = { apiVersion, kind, metadata: { name, namespace }, ...(hasStatus ? { status: body.status } : {}) };
+      const written = hasStatus
+        ? await orRefused(client.apply<KubernetesObject>(`${path}/status`, statusBody, fieldManager))
+        : made;
       const version = written.metadata.resourceVersion;
       if (version !== versionBefore) await echo.of(version);
       const changed = before === undefined ? "created" : "configured";
@@ -183,7 +191,13 @@ export class KubernetesStore extends StoreOverMemory {
         path: objectPath(present.apiVersion, present.kind, namespace, name),
         body: { apiVersion: "v1", kind: "DeleteOptions", ...(atOnce ? { gracePeriodSeconds: 0 } : {}) },
       } as const;
-      await orRefused(this.#options.client.request(request));
+      try {
+        await this.#options.client.request(request);
+      } catch (error) {
+        // Somebody else was faster.
+        if (error instanceof KubernetesError && error.code === 404) return undefined;
+        throw refusalOf(error);
+      }
       if (atOnce) await echo.of(undefined);
       return present;
     } finally {
@@ -310,9 +324,12 @@ async function orRefused<T>(asked: Promise<T>): Promise<T> {
   try {
     return await asked;
   } catch (error) {
-    if (!(error instanceof KubernetesError)) throw error;
-    const reason =
-      error.code === 403 ? "forbidden" : error.code === 0 || error.code >= 429 ? "unavailable" : "conflict";
-    throw new StoreRefusal(reason, error.message);
+    throw refusalOf(error);
   }
+}
+
+function refusalOf(error: unknown): unknown {
+  if (!(error instanceof KubernetesError)) return error;
+  const reason = error.code === 403 ? "forbidden" : error.code === 0 || error.code >= 429 ? "unavailable" : "conflict";
+  return new StoreRefusal(reason, error.message);
 }

@@ -129,13 +129,16 @@ export function register(command: Command, context: CommandContext): void {
 }
 
 /** What both platforms take alike. */
-function sharedOptions(options: Options, { env }: CommandContext) {
+function sharedOptions(options: Options, context: CommandContext) {
   return {
+    ...(options.joinAddress === undefined ? {} : { joinAddress: inherited(options.joinAddress, context) }),
+    ...(options.joinAdvertise === undefined ? {} : { joinAdvertise: options.joinAdvertise }),
+    ...(options.machineGrace === undefined ? {} : { machineGraceMs: options.machineGrace }),
     trustDomain: options.trustDomain,
     minimumTls: options.workloadTls === "1.2" ? "TLSV1_2" : "TLSV1_3",
     workloadTtlMs: options.workloadCertTtl,
     version: tulleVersion(),
-    environment: env,
+    environment: context.env,
     logging: new Logging({ level: options.logLevel }),
   } as const;
 }
@@ -152,9 +155,6 @@ function startOverManifests(
     stateDirectory: path.resolve(context.cwd, options.state),
     ...(options.xds === false ? {} : { xdsAddress: options.xds }),
     ...(options.xdsTls === undefined ? {} : { xdsTlsAddress: options.xdsTls }),
-    ...(options.joinAddress === undefined ? {} : { joinAddress: inherited(options.joinAddress, context) }),
-    ...(options.joinAdvertise === undefined ? {} : { joinAdvertise: options.joinAdvertise }),
-    ...(options.machineGrace === undefined ? {} : { machineGraceMs: options.machineGrace }),
     ...(options.cacerts === undefined ? {} : { cacertsDirectory: path.resolve(context.cwd, options.cacerts) }),
     httpAddress: options.http,
     fresh: options.fresh ?? false,

@@ -2,8 +2,8 @@
 // keeps lies in the API server; of several replicas all serve, and one leads.
 import { networkInterfaces } from "node:os";
 import path from "node:path";
-import { analyze } from "@tulle/config";
-import { checkResource, type ControlPlaneOptions, runControlPlane, StateFolder } from "@tulle/control-plane";
+import { analyze, type Store } from "@tulle/config";
+import { checkResource, type ControlPlaneOptions, type Replicas, runControlPlane, StateFolder } from "@tulle/control-plane";
 import {
   type ClusterAccess,
   controlPlaneHosts,
@@ -98,8 +98,12 @@ export async function runClusterControlPlane(
     ...(podName === undefined ? {} : { instanceId: podName }),
     store,
     state,
+    replicas: replicasIn(store, environment[podNameVariable] ?? "tulled", isPods),
     shared: new SecretTexts({ client, namespace, clock, log }),
     xdsTlsAddress: options.xdsTlsAddress ?? { host: everywhere, port: controlPlanePorts.xds.targetPort },
+    ...(options.joinAddress?.host === "0.0.0.0" ? { joinAddress: { ...options.joinAddress, host: everywhere } } : {}),
+    // No machine reaches pods by their own addresses.
+    joinAdvertise: options.joinAdvertise ?? [],
     httpAddress: options.httpAddress ?? { host: everywhere, port: controlPlanePorts.http.targetPort },
     isReachedByAnyHost: true,
     authorityStorage: new SecretAuthority({ client, namespace, clock, log }),
@@ -157,6 +161,24 @@ export async function runClusterControlPlane(
       if (isPods) await later(stillAskedMs);
       await open.disposeAsync();
     },
+  };
+}
+
+/** Those that are pods; of programs beside a cluster nobody knows whether they run. */
+function replicasIn(store: Pick<Store, "get" | "watch">, own: string, isPods: boolean): Replicas {
+  const ended = new Set<unknown>(["Succeeded", "Failed"]);
+  return {
+    own,
+    isAlive: (name) => {
+      const pod = store.get("Pod", rootNamespace, name);
+      return isPods ? pod !== undefined && !ended.has(pod.status?.phase) : true;
+    },
+    follow: (listener) =>
+      store.watch((changes) => {
+        const isOne = ({ resource: { kind, metadata } }: (typeof changes)[number]): boolean =>
+          kind === "Pod" && metadata.namespace === rootNamespace;
+        if (changes.some(isOne)) listener();
+      }),
   };
 }
 
