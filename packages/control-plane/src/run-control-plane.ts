@@ -44,7 +44,7 @@ export interface ControlPlaneOptions extends XdsAddresses, Omit<SecurityOptions,
   /** See `HttpApiOptions`. */
   readonly isReachedByAnyHost?: boolean;
   /** `host:port` each: where tokens send machines, unless told; where it listens for them when missing. */
-  readonly joinAdvertise?: readonly string[];
+  readonly joinAdvertise?: () => readonly string[];
   /** Of those that serve one mesh; undefined where this one does alone. */
   readonly replicas?: Replicas;
   /** How long the entry of a machine stays that has vanished; Istio's 10 s unless told. */
@@ -151,7 +151,7 @@ export async function runControlPlane(options: ControlPlaneOptions): Promise<Run
         ...caRoutes(authority),
         ...(joinAddress === undefined
           ? machineRoutes()
-          : machineRoutes(machines, options.joinAdvertise ?? reachableAddresses(joinAddress))),
+          : machineRoutes(machines, options.joinAdvertise ?? (() => reachableAddresses(joinAddress)))),
         ...rolloutRoutes(stages.rollouts),
         ...debug,
       }),

@@ -23,7 +23,7 @@ const maxLifetimeSeconds = 7 * 24 * 3600;
 /** Undefined where no machine can join. `joinAddresses`: where tokens send machines, unless told. */
 export function machineRoutes(
   found?: Machines,
-  joinAddresses: readonly string[] = [],
+  joinAddresses: () => readonly string[] = () => [],
 ): Handlers<typeof machineEndpoints> {
   const machines = (): Machines => {
     if (found === undefined)
@@ -43,11 +43,11 @@ export function machineRoutes(
 
 async function issue(
   machines: Machines,
-  joinAddresses: readonly string[],
+  joinAddresses: () => readonly string[],
   request: ApiRequest,
 ): Promise<JsonReply<IssuedToken>> {
   const asked = parseRequest(await readBody(request.request));
-  const { group, namespace, lifetimeSeconds, addresses = [], controlPlanes = joinAddresses } = asked;
+  const { group, namespace, lifetimeSeconds, addresses = [], controlPlanes = joinAddresses() } = asked;
   if (controlPlanes.length === 0) {
     throw new ApiFailure(409, "it is not known where machines reach this control plane: name it by --control-plane");
   }

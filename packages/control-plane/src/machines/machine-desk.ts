@@ -84,7 +84,11 @@ export class MachineDesk implements MachineHandlers {
     const joined = await this.#kept(from, (state) => this.#admit(state, request, from));
     if (joined.ok) {
       const { name, namespace } = joined.value;
-      this.#options.log.info("a machine has joined", { machine: `${name}.${namespace}`, peer: from, token: request.tokenId });
+      this.#options.log.info("a machine has joined", {
+        machine: `${name}.${namespace}`,
+        peer: from,
+        token: request.tokenId,
+      });
     } else this.#tries.count(source);
     return joined;
   };
@@ -280,7 +284,8 @@ export class MachineDesk implements MachineHandlers {
       state.setMachine({ ...now, address });
       return { ...now, address };
     });
-    if (moved === undefined) return this.#refused(peer, "PERMISSION_DENIED", `${machine.name} has left, or was removed`);
+    if (moved === undefined)
+      return this.#refused(peer, "PERMISSION_DENIED", `${machine.name} has left, or was removed`);
     log.info("a machine has another address", { machine: `${machine.name}.${machine.namespace}`, address });
     return moved;
   }

@@ -129,7 +129,10 @@ test("of two control planes whoever has a machine's stream keeps its entry; the 
   clock.pass(20_000);
   await one.entries.told(machine, true, "");
   clock.pass(20_000);
-  assert.deepEqual([health(), two.entries.stateOf(machine), three.entries.stateOf(machine)], [["Ready"], "healthy", "healthy"]);
+  assert.deepEqual(
+    [health(), two.entries.stateOf(machine), three.entries.stateOf(machine)],
+    [["Ready"], "healthy", "healthy"],
+  );
   // It comes to the other one before the first sees it go.
   two.entries.connected(machine, {});
   await two.entries.told(machine, true, "");

@@ -28,7 +28,11 @@ export interface KeptTexts {
   /** The text, and the version over which it can be written. */
   readVersion(name: string): Promise<VersionedText>;
   /** Undefined where another has written since that version: nothing has changed then. */
-  writeOver(name: string, text: string, version: string | undefined): Promise<Pick<VersionedText, "version"> | undefined>;
+  writeOver(
+    name: string,
+    text: string,
+    version: string | undefined,
+  ): Promise<Pick<VersionedText, "version"> | undefined>;
   /** Calls back when another may have written any of them, where others can. Returns how to end that. */
   follow?(listener: () => void): () => void;
   /** Where a person finds it. */

@@ -124,7 +124,10 @@ export const valueTable = {
     },
     machines: {
       enabled: isOn(false, "Machines outside of the cluster join it by a token."),
-      address: text("", "host:port where they reach it, which tokens name; what its Service has unless told."),
+      address: text(
+        "",
+        "host:port where they reach it, which tokens name; the IP address of its load balancer unless told.",
+      ),
       service: {
         type: text("LoadBalancer", "How machines reach it.", ["LoadBalancer", "NodePort", "ClusterIP"]),
         annotations: mapping({}, "Annotations of the Service, for the provider of load balancers."),

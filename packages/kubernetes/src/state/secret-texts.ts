@@ -59,7 +59,9 @@ export class SecretTexts {
   }
 
   /** Of the whole Secret: another key that is written makes another version, too. */
-  async readVersion(name: string): Promise<{ readonly text: string | undefined; readonly version: string | undefined }> {
+  async readVersion(
+    name: string,
+  ): Promise<{ readonly text: string | undefined; readonly version: string | undefined }> {
     const secret = await readSecret(this.#secret);
     return { text: textOf(secret, name), version: secret?.metadata.resourceVersion };
   }

@@ -9,7 +9,6 @@ import {
   isKind,
   keyOf,
   keyText,
-  kindDefinitions,
   type Loaded,
   MemoryStore,
   type MeshResource,
@@ -161,8 +160,13 @@ export class KubernetesStore extends StoreOverMemory {
       const { client } = this.#options;
       const made = await orRefused(client.apply<KubernetesObject>(path, body, fieldManager));
       // The API server takes the status of the mesh's kinds by a way of its own alone.
-      const hasStatus = "status" in body && body.status !== undefined && kindDefinitions[kind].writtenBy === "user";
-      const statusBody = { apiVersion, kind, metadata: { name, namespace }, ...(hasStatus ? { status: body.status } : {}) };
+      const hasStatus = "status" in body && body.status !== undefined && /\.tulle\.io\//.test(apiVersion);
+      const statusBody = {
+        apiVersion,
+        kind,
+        metadata: { name, namespace },
+        ...(hasStatus ? { status: body.status } : {}),
+      };
       const written = hasStatus
         ? await orRefused(client.apply<KubernetesObject>(`${path}/status`, statusBody, fieldManager))
         : made;

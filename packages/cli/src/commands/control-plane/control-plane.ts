@@ -132,7 +132,7 @@ export function register(command: Command, context: CommandContext): void {
 function sharedOptions(options: Options, context: CommandContext) {
   return {
     ...(options.joinAddress === undefined ? {} : { joinAddress: inherited(options.joinAddress, context) }),
-    ...(options.joinAdvertise === undefined ? {} : { joinAdvertise: options.joinAdvertise }),
+    ...(options.joinAdvertise === undefined ? {} : { joinAdvertise: () => options.joinAdvertise! }),
     ...(options.machineGrace === undefined ? {} : { machineGraceMs: options.machineGrace }),
     trustDomain: options.trustDomain,
     minimumTls: options.workloadTls === "1.2" ? "TLSV1_2" : "TLSV1_3",

@@ -3,7 +3,13 @@
 import { networkInterfaces } from "node:os";
 import path from "node:path";
 import { analyze, type Store } from "@tulle/config";
-import { checkResource, type ControlPlaneOptions, type Replicas, runControlPlane, StateFolder } from "@tulle/control-plane";
+import {
+  checkResource,
+  type ControlPlaneOptions,
+  type Replicas,
+  runControlPlane,
+  StateFolder,
+} from "@tulle/control-plane";
 import {
   type ClusterAccess,
   controlPlaneHosts,
@@ -12,6 +18,8 @@ import {
   defaultRevision,
   inClusterAccess,
   injectPods,
+  joinPort,
+  joinService,
   kubeconfigAccess,
   KubernetesClient,
   KubernetesStore,
@@ -62,6 +70,8 @@ const stillAskedMs = 4_000;
  * waits for 10 s at the most.
  */
 const debounce = { quietMs: 20, maxMs: 1_000 };
+/** A token names no more. */
+const mostAdvertised = 4;
 /** Files that only this replica needs, in a folder of its own: a volume's belongs to the node. */
 const ownFolder = "control-plane";
 
@@ -102,8 +112,7 @@ export async function runClusterControlPlane(
     shared: new SecretTexts({ client, namespace, clock, log }),
     xdsTlsAddress: options.xdsTlsAddress ?? { host: everywhere, port: controlPlanePorts.xds.targetPort },
     ...(options.joinAddress?.host === "0.0.0.0" ? { joinAddress: { ...options.joinAddress, host: everywhere } } : {}),
-    // No machine reaches pods by their own addresses.
-    joinAdvertise: options.joinAdvertise ?? [],
+    joinAdvertise: options.joinAdvertise ?? (() => loadBalanced(store, revision)),
     httpAddress: options.httpAddress ?? { host: everywhere, port: controlPlanePorts.http.targetPort },
     isReachedByAnyHost: true,
     authorityStorage: new SecretAuthority({ client, namespace, clock, log }),
@@ -162,6 +171,13 @@ export async function runClusterControlPlane(
       await open.disposeAsync();
     },
   };
+}
+
+/** Where machines reach the Service of the port; they have no way to pods by these' own addresses. */
+function loadBalanced(store: Pick<Store, "get">, revision: string): readonly string[] {
+  const ingress = store.get("Service", rootNamespace, joinService(revision))?.status?.loadBalancer?.ingress ?? [];
+  const hosts = ingress.flatMap(({ ip }) => ip ?? []);
+  return hosts.slice(0, mostAdvertised).map((host) => `${host.includes(":") ? `[${host}]` : host}:${joinPort.port}`);
 }
 
 /** Those that are pods; of programs beside a cluster nobody knows whether they run. */
