@@ -5,6 +5,7 @@ export * from "./client/in-cluster.ts";
 export * from "./client/kubeconfig.ts";
 export * from "./client/kubernetes-client.ts";
 export * from "./client/kubernetes-error.ts";
+export { type CommandStreams, execInPod, type PodCommand } from "./client/exec-in-pod.ts";
 export { forwardPort } from "./client/port-forward.ts";
 export * from "./follow/object-follower.ts";
 export * from "./store/kubernetes-store.ts";

@@ -13,6 +13,7 @@ import { type AnswerOf, type BodyOf, endpoints, type JsonEndpoint, type Paramete
 import {
   collectionPath,
   controlPlanePorts,
+  execInPod,
   forwardPort,
   type KubernetesClient,
   KubernetesError,
@@ -31,6 +32,8 @@ import type { ClusterInstance } from "./on-cluster.ts";
 const tokenKey = "token";
 const url = `https://tulled.${rootNamespace}:${controlPlanePorts.http.targetPort}`;
 const fieldManager = "tulle";
+/** How a replica that does not lead begins its refusal (control-plane/src/rollouts/rollout-controller.ts). */
+const asksLeader = "ask the control plane that leads";
 
 interface PodList {
   readonly items: readonly {
@@ -77,7 +80,9 @@ async function instanceOf(client: KubernetesClient): Promise<ClusterInstance> {
       first!,
       others.map((endpoint) => new ApiClient({ endpoint })),
     ),
+    client,
     connectTo: (target) => forwardPort(client, target),
+    exec: (which, streams) => execInPod(client, which, streams),
     log: async ({ namespace, pod, container, follow, tailLines }) =>
       client.stream({
         path: `${objectPath("v1", "Pod", namespace, pod)}/log`,
@@ -137,11 +142,30 @@ class ClusterApi extends ApiClient {
     parameters: ParametersOf<E>,
     options: { readonly body?: BodyOf<E>; readonly timeoutMs?: number } = {},
   ): Promise<AnswerOf<E>> {
-    const answer = await super.call(endpoint, parameters, options);
+    const answer = await this.#callLeader(endpoint, parameters, options);
     if (endpoint.path !== endpoints.syncStatus.path) return answer;
     const more = await Promise.all(this.#others.map((other) => other.call(endpoint, parameters, options)));
     const rows = [answer, ...more].flat() as readonly { readonly proxy: string }[];
     return rows.toSorted((a, b) => (a.proxy < b.proxy ? -1 : 1)) as AnswerOf<E>;
+  }
+
+  /** Roll-outs are steered by the replica that leads alone: the others name it, and change nothing. */
+  async #callLeader<E extends JsonEndpoint>(
+    endpoint: E,
+    parameters: ParametersOf<E>,
+    options: { readonly body?: BodyOf<E>; readonly timeoutMs?: number },
+  ): Promise<AnswerOf<E>> {
+    const replicas = endpoint.path === endpoints.steerRollout.path ? this.#others : [];
+    let refusal: unknown;
+    for (const ask of [super.call.bind(this), ...replicas.map((other) => other.call.bind(other))]) {
+      try {
+        return await ask(endpoint, parameters, options);
+      } catch (error) {
+        if (!(error instanceof ApiError) || !error.message.startsWith(asksLeader)) throw error;
+        refusal = error;
+      }
+    }
+    throw refusal;
   }
 
   override async apply({ apiVersion, kind, metadata, ...rest }: MeshResource): Promise<ApplyAnswer> {

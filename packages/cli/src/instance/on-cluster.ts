@@ -2,6 +2,7 @@
 // loads nothing of Kubernetes, so that commands about a laptop's instance start as quickly as before.
 import type { Duplex, Readable } from "node:stream";
 import type { ApiClient } from "@tulle/config";
+import type { CommandStreams, KubernetesClient, PodCommand } from "@tulle/kubernetes";
 import type { Instance } from "@tulle/local/instance";
 
 export interface PodPort {
@@ -24,6 +25,10 @@ export interface ClusterInstance extends Instance {
   /** Into the pod's network, at its localhost. */
   connectTo(target: PodPort): Duplex;
   log(which: PodLog): Promise<Readable>;
+  /** A command in a container. Resolves to its exit status. */
+  exec(which: PodCommand, streams: CommandStreams): Promise<number>;
+  /** Its API server. */
+  readonly client: KubernetesClient;
 }
 
 export function isOnCluster(instance: Instance): instance is ClusterInstance {

@@ -5,6 +5,7 @@
 import { Duplex } from "node:stream";
 import { WebSocket } from "undici";
 import type { KubernetesClient } from "./kubernetes-client.ts";
+import { reasonOf } from "./socket-failure.ts";
 
 export interface ForwardedPort {
   readonly namespace: string;
@@ -115,10 +116,4 @@ class PortForward extends Duplex {
   unref(): this {
     return this;
   }
-}
-
-function reasonOf(event: { readonly error?: unknown; readonly message?: string }): string {
-  let deepest: unknown = event.error;
-  while (deepest instanceof Error && deepest.cause instanceof Error) deepest = deepest.cause;
-  return deepest instanceof Error ? deepest.message : (event.message ?? "it was refused");
 }

@@ -7,11 +7,13 @@ import { addExamples, addInstanceOption } from "../../command/command-options.ts
 import { requireHere } from "../../instance/control-plane-elsewhere.ts";
 import { enterPod } from "../../instance/enter-pod.ts";
 import { connect, withApiFailures } from "../../instance/instance-client.ts";
+import { isOnCluster } from "../../instance/on-cluster.ts";
 import { podOf } from "../../proxy-admin/proxy-admin.ts";
+import { execOnCluster } from "./exec-on-cluster.ts";
 import { LocalhostPorts } from "./localhost-ports.ts";
 import { runToItsEnd } from "./run-to-its-end.ts";
 
-interface ExecOptions extends InstanceOption {
+export interface ExecOptions extends InstanceOption {
   readonly container?: string;
   readonly namespace?: string;
 }
@@ -25,10 +27,12 @@ export function register(command: Command, context: CommandContext): void {
   addExamples(command, [
     ["tulle exec catalog-v1 -- curl -s localhost:3000/items/1", "ask the app past its proxy"],
     ["tulle exec webapp -- curl -s http://catalog/items/1", "ask another Service through the proxy, as the app does"],
+    ["tulle exec deploy/webapp --context prod -- node --version", "in a container of a cluster's pod"],
     ["tulle exec catalog-v1 -- sh", "a shell with the app's environment, in its folder"],
   ]);
   command.action(async (pod: string, argv: readonly string[], options: ExecOptions) => {
     const instance = await context.instance(options);
+    if (isOnCluster(instance)) return execOnCluster(instance, pod, argv, options, context);
     requireHere(instance);
     const client = connect(instance);
     const { items } = await withApiFailures(instance, () => client.list("Pod"));

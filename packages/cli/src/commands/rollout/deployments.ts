@@ -7,10 +7,12 @@ import { CommandFailure, exitCodes } from "../../command/command-failure.ts";
 import type { CommandContext } from "../../command/command-module.ts";
 import { addExamples, addInstanceOption } from "../../command/command-options.ts";
 import { connect, withApiFailures } from "../../instance/instance-client.ts";
+import { isOnCluster } from "../../instance/on-cluster.ts";
 import { podRow } from "../../printing/pod-row.ts";
+import { restartOnCluster, waitOnCluster } from "./cluster-deployments.ts";
 import type { NamedOptions } from "./rollout-name.ts";
 
-type RestartOptions = NamedOptions & { readonly container?: string };
+export type RestartOptions = NamedOptions & { readonly container?: string };
 export type DeploymentStatusOptions = NamedOptions & { readonly timeout: number };
 
 // The annotations are the local platform's (packages/local/src/reconcile/pod-resource.ts); loading its package for two
@@ -66,9 +68,10 @@ async function restartPods(names: readonly string[], options: RestartOptions, co
       exitCode: exitCodes.usage,
     });
   }
+  const instance = await context.instance(options);
+  if (isOnCluster(instance)) return restartOnCluster(instance, names, options, context);
   const annotation = container === undefined ? restartAnnotation : proxyRestartAnnotation;
   const at = new Date().toISOString();
-  const instance = await context.instance(options);
   const client = connect(instance);
   for (const name of names) {
     const deployment = await withApiFailures(instance, () => findDeployment(client, name, options));
@@ -89,6 +92,7 @@ export async function waitForPods(
   context: CommandContext,
 ): Promise<void> {
   const instance = await context.instance(options);
+  if (isOnCluster(instance)) return waitOnCluster(instance, names, options, context);
   const client = connect(instance);
   const deadline = performance.now() + options.timeout * 1000;
   for (const text of names) {
