@@ -112,6 +112,12 @@ export const commands: readonly CommandRow[] = [
     load: () => import("./commands/precheck.ts"),
   },
   {
+    name: "check",
+    group: cluster,
+    summary: "whether what is installed is healthy",
+    load: () => import("./commands/check.ts"),
+  },
+  {
     name: "inject",
     group: cluster,
     summary: "put proxies into manifests",

@@ -23,6 +23,8 @@ export * from "./install/check-values.ts";
 export * from "./install/install-objects.ts";
 export * from "./install/object-kinds.ts";
 export * from "./install/precheck.ts";
+export { checkInstallation, type CheckOptions } from "./install/check-installation.ts";
+export { type AskedWebhook, askedWebhooks } from "./inject/asked-webhooks.ts";
 export * from "./install/revision-tags.ts";
 export * from "./install/uninstall-objects.ts";
 export * from "./state/leader-election.ts";

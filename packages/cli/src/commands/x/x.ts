@@ -3,6 +3,7 @@ import type { Command } from "commander";
 import type { CommandContext } from "../../command/command-module.ts";
 import { addExamples } from "../../command/command-options.ts";
 import { register as registerAuthz } from "../authz/authz.ts";
+import { registerCheckInject } from "./x-check-inject.ts";
 import { registerPrometheusConfig } from "./x-prometheus-config.ts";
 import { registerWait } from "./x-wait.ts";
 import { registerDescribePod, registerDescribeService } from "./x-describe.ts";
@@ -16,6 +17,10 @@ export function register(command: Command, context: CommandContext): void {
     .alias("svc")
     .description("A Service: its pods, routes to it, and policies.");
   registerDescribeService(service, context);
+  registerCheckInject(
+    command.command("check-inject").description("Whether a pod, or a Deployment's, gets its proxy, and why."),
+    context,
+  );
   registerWait(command.command("wait").description("Wait until every proxy has what was applied."), context);
   registerPrometheusConfig(
     command.command("prometheus-config").description("A configuration with which Prometheus scrapes the instance."),
