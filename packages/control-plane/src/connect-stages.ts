@@ -18,6 +18,7 @@ import { readProxyMetrics } from "./rollouts/read-proxy-metrics.ts";
 import { RolloutController } from "./rollouts/rollout-controller.ts";
 import type { SavedRollouts } from "./rollouts/saved-rollouts.ts";
 import { isTrafficLine } from "./rollouts/traffic-counts.ts";
+import { localitiesOfPods } from "./snapshot/localities.ts";
 import type { Machines } from "./machines/open-machines.ts";
 import type { PodPort } from "./scope/proxy.ts";
 import type { ProxyView } from "./scope/proxy-view.ts";
@@ -93,6 +94,7 @@ export function connectStages(options: StagesOptions): Stages {
   const rollouts = rolloutController(options, accepted, addresses);
   const mesh = new MeshState({ ...picture, jwks, logins, rollouts });
   const pods = knownPods(store, machines);
+  const localityOfPod = localitiesOfPods((name) => store.get("Node", "", name)?.metadata.labels);
   const served = [new SecretResources(store), new LoginSecrets(store, kept.loginRootSecret)];
   const turnedAway = new TurnedAway(metrics, log, clock);
   const pusher = new Pusher({
@@ -109,6 +111,10 @@ export function connectStages(options: StagesOptions): Stages {
     podPorts: (namespace, name) => podPorts(store, namespace, name),
     podLabels: (namespace, name) => pods.get(namespace, name)?.labels,
     portsByName: (namespace, name) => machines?.portsOf(namespace, name),
+    localityOf: (namespace, name) => {
+      const pod = store.get("Pod", namespace, name);
+      return pod === undefined ? machines?.localityOf(namespace, name) : localityOfPod(pod);
+    },
   });
   const seen = (): void => {
     addresses.update(mesh);

@@ -14,6 +14,10 @@ type Columns = { readonly [K in Kind]: readonly Column<ResourceOf<K>>[] };
 
 const columns: Columns = {
   Namespace: [{ title: "INJECTION", value: ({ metadata }) => injection(metadata.labels ?? {}) }],
+  Node: [
+    { title: "REGION", value: ({ metadata }) => metadata.labels?.["topology.kubernetes.io/region"] ?? "<none>" },
+    { title: "ZONE", value: ({ metadata }) => metadata.labels?.["topology.kubernetes.io/zone"] ?? "<none>" },
+  ],
   ServiceAccount: [],
   Service: [
     { title: "TYPE", value: ({ spec }) => spec.type },

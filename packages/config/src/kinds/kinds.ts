@@ -10,6 +10,7 @@ import { destinationRule } from "./destination-rule.ts";
 import { endpointSlice } from "./endpoint-slice.ts";
 import { gateway } from "./gateway.ts";
 import { namespace } from "./namespace.ts";
+import { node } from "./node.ts";
 import { peerAuthentication } from "./peer-authentication.ts";
 import { pod } from "./pod.ts";
 import { requestAuthentication } from "./request-authentication.ts";
@@ -30,6 +31,7 @@ import { workloadGroup } from "./workload-group.ts";
  */
 export const kindDefinitions = {
   Namespace: namespace,
+  Node: node,
   ServiceAccount: serviceAccount,
   Service: service,
   ConfigMap: configMap,

@@ -35,6 +35,7 @@ export interface Machines {
   /** What the group says of a machine. */
   readonly labelsOf: (namespace: string, name: string) => Readonly<Record<string, string>>;
   readonly portsOf: (namespace: string, name: string) => Readonly<Record<string, number>> | undefined;
+  readonly localityOf: (namespace: string, name: string) => string | undefined;
   /** The same handlers; machines are there while they have a stream. */
   readonly following: (handlers: AdsServerHandlers) => AdsServerHandlers;
   /** Before the streams of a control plane that ends are closed. */
@@ -67,6 +68,7 @@ export async function openMachines(options: MachinesOptions): Promise<Machines> 
       const template = templateOf(namespace, name)?.spec.template;
       return template && (template.ports ?? {});
     },
+    localityOf: (namespace, name) => templateOf(namespace, name)?.spec.template.locality,
     following: (handlers) => following(handlers, register, entries),
     rest: () => entries.rest(),
     close: () => {

@@ -41,6 +41,8 @@ interface WorkloadClusters {
   readonly withoutCertificate?: true;
   /** Missing where all endpoints are reached directly: no network has gateways, or nobody knows the proxy's. */
   readonly networks?: ForeignNetworks;
+  /** The proxy's, `region/zone/subzone`; missing where nobody knows it, or no cluster prefers what is near. */
+  readonly locality?: string;
   readonly services: readonly ScopedService[];
 }
 

@@ -29,6 +29,8 @@ export interface Proxy {
   readonly interceptionMode: InterceptionMode;
   /** Where it is (node metadata NETWORK); missing where it does not say, and its labels are asked. */
   readonly network?: string;
+  /** `region/zone/subzone` of its node, as the control plane knows it. Never said by the node itself. */
+  readonly locality?: string;
   /** All addresses of the pod (node metadata INSTANCE_IPS); missing = the one of the id. */
   readonly instanceIps?: readonly string[];
   /** Where the application listens (node metadata APP_ADDRESS, ours; Istio's NONE mode knows loopback only). */

@@ -28,6 +28,8 @@ export interface GatewayGroup extends Pick<Proxy, "namespace" | "labels" | "podP
   readonly uncertified?: Uncertified;
   /** As of sidecars. */
   readonly network?: string;
+  /** Likewise. */
+  readonly locality?: string;
 }
 
 export interface GatewayShared {
@@ -64,6 +66,7 @@ export function gatewayShared(snapshot: MeshSnapshot, group: GatewayGroup): Gate
       type: "router",
       ...workloadTls(snapshot, uncertified),
       ...foreignNetworks(snapshot, group.network),
+      ...(group.locality === undefined ? {} : { locality: group.locality }),
       services: scoped,
       ...(passed.length === 0 ? {} : { autoPassthrough: passed }),
       ...(outside.length === 0 ? {} : { tokenProviders: outside }),

@@ -28,6 +28,8 @@ export interface SidecarGroup extends Client {
   readonly uncertified?: Uncertified;
   /** Missing where it decides nothing. */
   readonly network?: string;
+  /** Likewise. */
+  readonly locality?: string;
   /** Missing in interceptionMode NONE. */
   readonly isCaptured?: true;
 }
@@ -40,7 +42,7 @@ export interface SidecarShared {
 /** The same for all sidecars that are equal as clients. */
 export function sidecarShared(snapshot: MeshSnapshot, group: SidecarGroup): SidecarShared {
   const { services, virtualServices, destinationRules } = seenBy(snapshot, group);
-  const { namespace, uncertified, network, isCaptured } = group;
+  const { namespace, uncertified, network, locality, isCaptured } = group;
   const scoped = services.map((service) => scopedService(destinationRules, service, namespace));
   const routes: SidecarRoutes = {
     type: "sidecar",
@@ -56,6 +58,7 @@ export function sidecarShared(snapshot: MeshSnapshot, group: SidecarGroup): Side
       ...(isCaptured === undefined ? {} : { isCaptured }),
       ...workloadTls(snapshot, uncertified),
       ...foreignNetworks(snapshot, network),
+      ...(locality === undefined ? {} : { locality }),
       services: scoped,
     }),
     routes: Keyed.of<SidecarRoutes>({

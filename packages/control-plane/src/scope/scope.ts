@@ -12,6 +12,7 @@ import { type SidecarGroup, type SidecarShared, sidecarOwn, sidecarShared } from
 interface SharedSections {
   readonly sidecars: Map<string, SidecarShared>;
   readonly gateways: Map<string, GatewayShared>;
+  readonly prefersNear: boolean;
 }
 
 const bySnapshot = new WeakMap<MeshSnapshot, SharedSections>();
@@ -23,11 +24,16 @@ const bySnapshot = new WeakMap<MeshSnapshot, SharedSections>();
 export function scope(snapshot: MeshSnapshot, proxy: Proxy, endpoints: EndpointSnapshot): ProxyView {
   const { encryptedOnly } = endpoints;
   let shared = bySnapshot.get(snapshot);
-  if (shared === undefined) bySnapshot.set(snapshot, (shared = { sidecars: new Map(), gateways: new Map() }));
+  if (shared === undefined) {
+    const prefersNear = snapshot.destinationRules.some(ejects);
+    bySnapshot.set(snapshot, (shared = { sidecars: new Map(), gateways: new Map(), prefersNear }));
+  }
   const { type, namespace, labels, podPorts } = proxy;
   const own = {
     ...(proxy.withoutCertificate === true ? { uncertified: { encryptedOnly } } : {}),
     ...networkOfProxy(snapshot, proxy),
+    // Nothing where it decides nothing, likewise.
+    ...(shared.prefersNear && proxy.locality !== undefined ? { locality: proxy.locality } : {}),
   };
   if (type === "sidecar") {
     const group = Keyed.of<SidecarGroup>({
@@ -60,6 +66,15 @@ function remembered<Group, Shared>(
   let shared = known.get(group.key);
   if (shared === undefined) known.set(group.key, (shared = build(group.value)));
   return shared;
+}
+
+/** Near endpoints come first where those that fail are noticed (Istio: locality failover takes outlier detection). */
+function ejects({ trafficPolicy, subsets }: MeshSnapshot["destinationRules"][number]): boolean {
+  return [trafficPolicy, ...subsets.map((subset) => subset.trafficPolicy)].some(
+    (policy) =>
+      policy?.outlierDetection !== undefined ||
+      policy?.portLevelSettings?.some(({ outlierDetection }) => outlierDetection !== undefined) === true,
+  );
 }
 
 /** Nothing where it decides nothing, so that proxies of all networks share their sections then. */

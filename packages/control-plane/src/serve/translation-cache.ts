@@ -120,6 +120,7 @@ export class TranslationCache {
       clusterName: cluster.name,
       clusterId: this.#clusterId,
       endpoints: endpointsOf(cluster, snapshot),
+      ...(cluster.near === undefined ? {} : { near: cluster.near }),
     });
     const known = this.#endpoints.get(slot);
     if (known?.key === key) return known.encoded;
@@ -133,7 +134,7 @@ export class TranslationCache {
  * Two namespaces can have different rules, and so different labels, behind the same cluster name, and different
  * ServiceEntries for one host; what is in which network is seen differently from each.
  */
-function slotOf({ name, subset, reach, service, networks }: OutboundCluster): string {
+function slotOf({ name, subset, reach, service, networks, near }: OutboundCluster): string {
   const owner = service.entry === undefined ? "" : service.namespace;
-  return `${name} ${owner} ${reach} ${networks?.own ?? ""} ${JSON.stringify(subset?.labels ?? {})}`;
+  return `${name} ${owner} ${reach} ${networks?.own ?? ""} ${near ?? ""} ${JSON.stringify(subset?.labels ?? {})}`;
 }

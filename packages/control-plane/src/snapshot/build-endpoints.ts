@@ -12,6 +12,7 @@ import {
   writtenEndpoints,
 } from "./addressed-workloads.ts";
 import { hasSentEndpoints } from "./service-entries.ts";
+import { localitiesOfPods } from "./localities.ts";
 import { networksOfEndpoints } from "./networks.ts";
 import type { ResourceReader } from "./resource-reader.ts";
 import type { EndpointSnapshot, MeshEndpoint, MeshPort, MeshService, MeshSnapshot } from "./mesh-snapshot.ts";
@@ -32,7 +33,14 @@ export function buildEndpoints(store: ResourceReader, snapshot: SnapshotPart): E
     else list.push(slice);
   }
   const facts: WorkloadFacts = { modeOf: mutualTlsOfWorkloads(snapshot), networkOf: networksOfEndpoints(store) };
-  const policed = new Map([...pods].map(([key, pod]) => [key, { pod, ...policedPod(pod) }]));
+  const nodes = new Map(store.list("Node").map(({ metadata: { name, labels } }) => [name, labels]));
+  const localityOf = localitiesOfPods((name) => nodes.get(name));
+  const policed = new Map(
+    [...pods].map(([key, pod]): [string, KnownPod] => {
+      const locality = localityOf(pod);
+      return [key, { pod, ...policedPod(pod), ...(locality === undefined ? {} : { locality }) }];
+    }),
+  );
   const addressed = addressedWorkloads(store);
   const chosenPods = choiceOf(policed.values());
   const byServicePort = new Map<string, readonly MeshEndpoint[]>();
@@ -91,6 +99,7 @@ function endpointsOfPort(
       labels: known?.labels ?? {},
       workload: known === undefined ? (target?.name ?? "") : workloadName(known.pod),
       namespace,
+      ...(known?.locality === undefined ? {} : { locality: known.locality }),
       ...(network === undefined ? {} : { network }),
       ...(mode === "DISABLE" ? {} : { tlsMode: "istio" }),
       ...(mode === "STRICT" ? { refusesPlainText: true } : {}),
@@ -154,6 +163,7 @@ function endpointOfPod(
     labels,
     workload: workloadName(pod),
     namespace,
+    ...(known.locality === undefined ? {} : { locality: known.locality }),
     ...(network === undefined ? {} : { network }),
     ...(mode === "DISABLE" ? {} : { tlsMode: "istio" }),
     ...(mode === "STRICT" ? { refusesPlainText: true } : {}),
@@ -161,7 +171,7 @@ function endpointOfPod(
   return [{ isReady: conditions.some(({ type, status }) => type === "Ready" && status === "True"), endpoint }];
 }
 
-type KnownPod = PolicedWorkload & { readonly pod: Pod };
+type KnownPod = PolicedWorkload & { readonly pod: Pod; readonly locality?: string };
 
 function policedPod({ metadata: { namespace, labels = {} } }: Pod): PolicedWorkload {
   return { namespace, labels, hasProxy: labels[tlsModeLabel] === "istio" };

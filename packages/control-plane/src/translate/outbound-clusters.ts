@@ -2,6 +2,7 @@
 // alike.
 import { outboundClusterName, sniName } from "../names/resource-names.ts";
 import type { ClustersSection, ForeignNetworks, GatewayClusters, ScopedService } from "../scope/proxy-view.ts";
+import { portTrafficPolicy } from "../scope/port-traffic-policy.ts";
 import { type Reach, reachWithoutCertificate } from "../scope/uncertified.ts";
 import type { MeshPort, MeshSubset } from "../snapshot/mesh-snapshot.ts";
 
@@ -15,6 +16,8 @@ export interface OutboundCluster {
   readonly reach: Reach;
   /** See `ClustersSection`. */
   readonly networks?: ForeignNetworks;
+  /** The proxy's: what is near to that comes first. Missing where nothing does. */
+  readonly near?: string;
 }
 
 export function outboundClusters({
@@ -22,13 +25,18 @@ export function outboundClusters({
   trustDomain,
   withoutCertificate,
   networks,
-}: Pick<ClustersSection, "services" | "trustDomain" | "withoutCertificate" | "networks">): readonly OutboundCluster[] {
+  locality,
+}: Pick<
+  ClustersSection,
+  "services" | "trustDomain" | "withoutCertificate" | "networks" | "locality"
+>): readonly OutboundCluster[] {
   const isBounded = trustDomain !== undefined && withoutCertificate === true;
   return targetsOf(services).map((target) => ({
     ...target,
     name: outboundClusterName(target.service.hostname, target.port.number, target.subset?.name),
     reach: isBounded ? reachWithoutCertificate(target.service, target.port, target.subset) : "all",
     ...(networks === undefined ? {} : { networks }),
+    ...near(target, locality),
   }));
 }
 
@@ -48,6 +56,16 @@ export function passedClusters({
     reach: "mutual-tls",
     ...(networks === undefined ? {} : { networks }),
   }));
+}
+
+/** Only where endpoints that fail are noticed: others would be asked for as long as they are near (Istio likewise). */
+function near(
+  { service, subset, port }: Pick<OutboundCluster, "service" | "subset" | "port">,
+  locality: string | undefined,
+): Pick<OutboundCluster, "near"> {
+  if (locality === undefined) return {};
+  const { outlierDetection } = portTrafficPolicy(service.rule, subset, port.number);
+  return outlierDetection === undefined ? {} : { near: locality };
 }
 
 function targetsOf(services: readonly ScopedService[]): readonly Omit<OutboundCluster, "name" | "reach">[] {

@@ -26,6 +26,8 @@ export interface EndpointsSection {
   /** Of the control plane: what callers' metrics say of where the workload runs. */
   readonly clusterId: string;
   readonly endpoints: readonly MeshEndpoint[];
+  /** The caller's locality: each one that is farther away is asked when none that is nearer can be. */
+  readonly near?: string;
 }
 
 /**
@@ -71,8 +73,12 @@ function isReached({ refusesPlainText, tlsMode }: MeshEndpoint, reach: OutboundC
 }
 
 /** One group for each locality, by name; those of which none is known are one, too. */
-export function translateEndpoints({ clusterName, clusterId, endpoints }: EndpointsSection): ClusterLoadAssignment {
+export function translateEndpoints({ clusterName, clusterId, endpoints, near }: EndpointsSection): ClusterLoadAssignment {
   const groups = [...Map.groupBy(endpoints, ({ locality = "" }) => locality)].sort(([a], [b]) => (a < b ? -1 : 1));
+  const priorityOf = priorities(
+    groups.map(([locality]) => locality),
+    near,
+  );
   // The weights of a group, and of all groups, may not add up to more than the field holds.
   const most = Math.floor(maxWeightSum / Math.max(1, endpoints.length));
   return create(ClusterLoadAssignmentSchema, {
@@ -81,11 +87,27 @@ export function translateEndpoints({ clusterName, clusterId, endpoints }: Endpoi
       const lbEndpoints = own.map((endpoint) => lbEndpoint(endpoint, clusterId, most));
       return {
         locality: localityOf(locality),
+        priority: priorityOf(locality),
         loadBalancingWeight: lbEndpoints.reduce((sum, { loadBalancingWeight = 1 }) => sum + loadBalancingWeight, 0),
         lbEndpoints,
       };
     }),
   });
+}
+
+/** Those that there are, from 0 without a gap: Envoy takes no other (Istio: applyLocalityFailover). */
+function priorities(localities: readonly string[], near: string | undefined): (locality: string) => number {
+  if (near === undefined) return () => 0;
+  const distances = [...new Set(localities.map((each) => distance(near, each)))].toSorted((a, b) => a - b);
+  return (locality) => distances.indexOf(distance(near, locality));
+}
+
+/** 0 in the same sub-zone, 1 in the same zone, 2 in the same region, 3 elsewhere, and where nobody knows. */
+function distance(one: string, other: string): number {
+  const [a, b] = [localityOf(one), localityOf(other)];
+  if (a.region !== b.region) return 3;
+  if (a.zone !== b.zone) return 2;
+  return a.subZone === b.subZone ? 0 : 1;
 }
 
 /** `region/zone/subzone` */

@@ -53,6 +53,8 @@ function clusterRules(): readonly Template[] {
       resources: ["services", "pods", "namespaces", "serviceaccounts"],
       verbs: follow,
     },
+    // In which zone and region pods run.
+    { apiGroups: [""], resources: ["nodes"], verbs: follow },
     { apiGroups: ["discovery.k8s.io"], resources: ["endpointslices"], verbs: follow },
     // Roll-outs, and which pods belong together.
     { apiGroups: ["apps"], resources: ["deployments"], verbs: follow },

@@ -173,7 +173,7 @@ async function startOnCluster(
   stopped: Promise<void>,
 ): Promise<{ close(): Promise<void> } | undefined> {
   const isGiven = (name: string): boolean => command.getOptionValueSource(name) === "cli";
-  const foreign = ["manifests", "cacerts", "fresh", "owner", "serviceClusterIpRange", "networkMode", "joinAddress"];
+  const foreign = ["manifests", "cacerts", "fresh", "owner", "serviceClusterIpRange", "networkMode"];
   const misplaced = foreign.find(isGiven);
   if (misplaced !== undefined) throw new Error(`--${optionName(misplaced)} does not go with --kubernetes`);
   const { runClusterControlPlane } = await import("./on-cluster.ts");
