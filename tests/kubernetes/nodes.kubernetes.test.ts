@@ -36,9 +36,7 @@ const pod = (name: string, app: string, nodeName: string, script: string): objec
   spec: {
     nodeName,
     terminationGracePeriodSeconds: 1,
-    containers: [
-      { name: "main", image: "tulle/shop-catalog:0.1.0", command: [node, "-e", script], securityContext },
-    ],
+    containers: [{ name: "main", image: "tulle/shop-catalog:0.1.0", command: [node, "-e", script], securityContext }],
   },
 });
 

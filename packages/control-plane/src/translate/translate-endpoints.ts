@@ -73,7 +73,12 @@ function isReached({ refusesPlainText, tlsMode }: MeshEndpoint, reach: OutboundC
 }
 
 /** One group for each locality, by name; those of which none is known are one, too. */
-export function translateEndpoints({ clusterName, clusterId, endpoints, near }: EndpointsSection): ClusterLoadAssignment {
+export function translateEndpoints({
+  clusterName,
+  clusterId,
+  endpoints,
+  near,
+}: EndpointsSection): ClusterLoadAssignment {
   const groups = [...Map.groupBy(endpoints, ({ locality = "" }) => locality)].sort(([a], [b]) => (a < b ? -1 : 1));
   const priorityOf = priorities(
     groups.map(([locality]) => locality),

@@ -2,9 +2,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { analyze, type MeshResource } from "@tulle/config";
+import { MetricRegistry } from "@tulle/telemetry";
 import { validateResources } from "./validate-resources.ts";
 
+const metrics = new MetricRegistry();
 const validate = validateResources({
+  metrics,
   store: { all: (): readonly MeshResource[] => [] },
   check: ({ metadata }) =>
     metadata.name === "spoils" ? [{ code: "IST0106", severity: "error", message: "it would spoil the table" }] : [],
@@ -27,6 +30,23 @@ test("what the object shows by itself is refused, with its place", () => {
   assert.match(validate({ ...asked, object: route(good, "spoils") }).refusal ?? "", /spoil the table/);
 });
 
+test("what was taken and what was refused is counted by Istio's names, in the mesh's own words", () => {
+  const counted = (name: string): number => {
+    const line = [...metrics.pieces()]
+      .join("")
+      .split("\n")
+      .find((each) => each.startsWith(`${name}{`) && each.includes("virtualservices"));
+    return Number(line?.split(" ").at(-1) ?? 0);
+  };
+  const before = [counted("galley_validation_passed"), counted("galley_validation_failed")];
+  validate({ ...asked, object: route(good) });
+  validate({ ...asked, object: route(bad) });
+  validate({ ...asked, object: { ...route(good), kind: "Whatever" } });
+  const now = [counted("galley_validation_passed"), counted("galley_validation_failed")];
+  assert.deepEqual(now, [before[0]! + 1, before[1]! + 1]);
+  assert.doesNotMatch([...metrics.pieces()].join(""), /Whatever/);
+});
+
 test("what depends on others is a warning", () => {
   const { refusal, warnings = [] } = validate({ ...asked, object: route(good) });
   assert.equal(refusal, undefined);
@@ -46,6 +66,7 @@ test("analyzing takes a tenth of the time, whoever asks how often", () => {
   let nowMs = 0;
   let analyses = 0;
   const ask = validateResources({
+    metrics: new MetricRegistry(),
     store: { all: (): readonly MeshResource[] => [] },
     check: () => [],
     analyze: (resources) => {

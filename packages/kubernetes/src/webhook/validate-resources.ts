@@ -1,7 +1,17 @@
 // What the API server is told of a resource of the mesh: refused is what it shows by itself, and what depends on other
 // objects, which may come later, is a warning.
 import { isDeepStrictEqual } from "node:util";
-import { type Finding, keyOf, keyText, type MeshResource, parseResource, type Store } from "@tulle/config";
+import {
+  type Finding,
+  isKind,
+  keyOf,
+  keyText,
+  kindDefinitions,
+  type MeshResource,
+  parseResource,
+  type Store,
+} from "@tulle/config";
+import type { MetricRegistry } from "@tulle/telemetry";
 import type { AdmissionAnswer, AdmissionRequest } from "./admission-review.ts";
 
 export interface ValidateResourcesOptions {
@@ -10,6 +20,7 @@ export interface ValidateResourcesOptions {
   readonly check: (resource: MeshResource) => readonly Finding[];
   /** Of all resources as a whole. */
   readonly analyze: (resources: readonly MeshResource[]) => readonly Finding[];
+  readonly metrics: MetricRegistry;
   /** Milliseconds; `performance.now` unless told. */
   readonly elapsedMs?: () => number;
 }
@@ -25,6 +36,7 @@ const analysisBudget = { burstMs: 2000, share: 0.1 } as const;
 export function validateResources(options: ValidateResourcesOptions): (request: AdmissionRequest) => AdmissionAnswer {
   const { elapsedMs = () => performance.now() } = options;
   const budget = new TimeBudget(elapsedMs);
+  const count = validationMetrics(options.metrics);
   return ({ object, oldObject, operation }) => {
     const { resource, findings } = parseResource(object);
     const own = [...findings, ...(resource === undefined ? [] : options.check(resource))];
@@ -32,10 +44,29 @@ export function validateResources(options: ValidateResourcesOptions): (request: 
     const others = own.filter(({ severity }) => severity !== "error");
     // Labels, finalizers and the like: whoever cleans up is not stopped by what was there before.
     const isSpecSame = operation === "UPDATE" && isDeepStrictEqual(object["spec"], oldObject?.["spec"]);
-    if (errors.length > 0 && !isSpecSame)
-      return { refusal: errors.map(lineOf).join("\n"), warnings: others.map(lineOf) };
+    const isRefused = errors.length > 0 && !isSpecSame;
+    count(object["kind"], isRefused);
+    if (isRefused) return { refusal: errors.map(lineOf).join("\n"), warnings: others.map(lineOf) };
     const among = resource === undefined || isSpecSame ? [] : budget.spend(() => findingsAmong(options, resource));
     return { warnings: [...errors, ...others, ...among].map(lineOf) };
+  };
+}
+
+/** By Istio's names (pkg/webhooks/validation/server/monitoring.go), as for those that come by the control plane's own API. */
+function validationMetrics(metrics: MetricRegistry): (kind: unknown, isRefused: boolean) => void {
+  return (kind, isRefused) => {
+    // Labels are the mesh's own words, and never those of who asks.
+    if (typeof kind !== "string" || !isKind(kind)) return;
+    const { apiVersions, plural: resource } = kindDefinitions[kind];
+    const [version = "", group = ""] = apiVersions[0]!.split("/").toReversed();
+    const labels = { group, version, resource };
+    const refused = {
+      name: "galley_validation_failed",
+      help: "Resources that were refused.",
+      labels: { ...labels, reason: "invalid_resource" },
+    };
+    const passed = { name: "galley_validation_passed", help: "Resources that passed their check.", labels };
+    metrics.counter(isRefused ? refused : passed).increment();
   };
 }
 

@@ -142,6 +142,7 @@ export async function runClusterControlPlane(
       [webhookPaths.validate]: validateResources({
         store,
         check: checkResource,
+        metrics: running.metrics,
         analyze: (resources) => analyzeCluster(resources, { drafts: [] }),
       }),
     },
