@@ -110,10 +110,14 @@ export function connectStages(options: StagesOptions): Stages {
     tracer,
     podPorts: (namespace, name) => podPorts(store, namespace, name),
     podLabels: (namespace, name) => pods.get(namespace, name)?.labels,
-    portsByName: (namespace, name) => machines?.portsOf(namespace, name),
-    localityOf: (namespace, name) => {
+    knownOf: (namespace, name) => {
       const pod = store.get("Pod", namespace, name);
-      return pod === undefined ? machines?.localityOf(namespace, name) : localityOfPod(pod);
+      const portsByName = machines?.portsOf(namespace, name);
+      const locality = pod === undefined ? machines?.localityOf(namespace, name) : localityOfPod(pod);
+      return {
+        ...(portsByName === undefined ? {} : { portsByName }),
+        ...(locality === undefined ? {} : { locality }),
+      };
     },
   });
   const seen = (): void => {

@@ -94,7 +94,7 @@ export class MachineRegister {
     this.#notes = withEvent(this.#notes, { ...event, times: 1 });
   }
 
-  /** Resolves to what `make` says once what it has set is kept. Rejects, and nothing has changed, where it cannot be. */
+  /** Resolves to what `make` says once what it has set is kept. Rejects, with nothing changed, where it cannot be. */
   change<T>(make: Make<T>): Promise<T> {
     const { promise, resolve, reject } = Promise.withResolvers<unknown>();
     this.#waiting.push({ make, resolve, reject });

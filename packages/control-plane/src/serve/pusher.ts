@@ -93,9 +93,7 @@ export interface PusherOptions {
   readonly podPorts: (namespace: string, pod: string) => readonly PodPort[];
   /** Of a pod, for proxies that have proved to be it: what they say of themselves could lead to what is another's. */
   readonly podLabels: (namespace: string, pod: string) => Readonly<Record<string, string>> | undefined;
-  readonly portsByName?: (namespace: string, machine: string) => Proxy["portsByName"];
-  /** Of a pod: which endpoints are near to it. */
-  readonly localityOf?: (namespace: string, pod: string) => string | undefined;
+  readonly knownOf?: (namespace: string, name: string) => Pick<Proxy, "portsByName" | "locality">;
 }
 
 export class Pusher implements AdsServerHandlers {
@@ -379,20 +377,12 @@ export class Pusher implements AdsServerHandlers {
 
   /** The same object as before while nothing has changed: a pod may become known after its proxy. */
   #withPod({ connection, node, proxy }: Entry): Proxy {
-    const { podPorts: portsOf, podLabels: labelsOf, portsByName: byNameOf, localityOf } = this.#options;
+    const { podPorts: portsOf, podLabels: labelsOf, knownOf } = this.#options;
     const { namespace, name } = node;
     const podPorts = node.podPorts.length > 0 ? node.podPorts : portsOf(namespace, name);
     const isProven = connection.peerIdentity !== undefined;
     const labels = isProven ? (labelsOf(namespace, name) ?? proxy.labels) : node.labels;
-    const portsByName = byNameOf?.(namespace, name);
-    const locality = localityOf?.(namespace, name);
-    const known = {
-      ...node,
-      podPorts,
-      labels,
-      ...(portsByName === undefined ? {} : { portsByName }),
-      ...(locality === undefined ? {} : { locality }),
-    };
+    const known = { ...node, podPorts, labels, ...knownOf?.(namespace, name) };
     return isDeepStrictEqual(known, proxy) ? proxy : known;
   }
 

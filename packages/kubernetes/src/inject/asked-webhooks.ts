@@ -1,4 +1,5 @@
 // Which injectors of a cluster the API server asks for a pod, and by which labels: what `tulle x check-inject` shows.
+import { selects } from "@tulle/config";
 import type { KubernetesClient } from "../client/kubernetes-client.ts";
 import { revisionLabel } from "../names.ts";
 
@@ -76,8 +77,7 @@ export function askedBy({ metadata, webhooks = [] }: Configuration, pod: Labelle
 }
 
 function matches({ matchLabels = {}, matchExpressions = [] }: Selector, labels: Labels): boolean {
-  const isEqual = Object.entries(matchLabels).every(([key, value]) => labels[key] === value);
-  return isEqual && matchExpressions.every((each) => holds(each, labels));
+  return selects(matchLabels, labels) && matchExpressions.every((each) => holds(each, labels));
 }
 
 /** By Kubernetes' rules (LabelSelectorRequirement): what is not there is not in any list. */

@@ -52,7 +52,7 @@ export function validateResources(options: ValidateResourcesOptions): (request: 
   };
 }
 
-/** By Istio's names (pkg/webhooks/validation/server/monitoring.go), as for those that come by the control plane's own API. */
+/** By Istio's names (pkg/webhooks/validation/server/monitoring.go), as of those that come by the API of our own. */
 function validationMetrics(metrics: MetricRegistry): (kind: unknown, isRefused: boolean) => void {
   return (kind, isRefused) => {
     // Labels are the mesh's own words, and never those of who asks.
