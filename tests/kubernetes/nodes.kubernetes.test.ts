@@ -81,12 +81,6 @@ test("requests stay in the zone while it has an endpoint, and go to the other zo
     const exec = ["exec", "-n", namespace, "client", "-c", "main", "--", node, "-e", asking];
     return (await kubectl(exec).catch((error: Error) => error.message)).trim();
   };
-  const endpoints = (): Promise<string> =>
-    tulle(["proxy-config", "endpoint", `client.${namespace}`, "--context", "test", "-o", "json"]);
-  await waitFor(async () => (await endpoints()).includes(near.zone) && (await endpoints()).includes(far.zone), {
-    what: "the zones of both endpoints",
-    intervalMs: 500,
-  });
   await waitFor(async () => (await seen()) === "web-near", { what: "requests to stay", intervalMs: 500 });
   await kubectl(["delete", "pod", "web-near", "-n", namespace]);
   await waitFor(async () => (await seen()) === "web-far", { what: "the other zone to answer", intervalMs: 500 });
