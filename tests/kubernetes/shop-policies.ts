@@ -16,7 +16,7 @@ export function policyTests(shopOf: () => ClusterShop): void {
   const send: Send = async ({ url, method, headers, body }) => {
     const shop = shopOf();
     const { pathname, search } = new URL(url, base);
-    const answer = await httpRequest(`http://${shop.host}:${shop.port}${pathname}${search}`, {
+    const answer = await httpRequest(`http://${shop.hosts[0]}:${shop.port}${pathname}${search}`, {
       method,
       headers: { ...headers, host: new URL(base).host },
       ...(body === undefined ? {} : { body }),

@@ -92,10 +92,10 @@ async function controlPlane(
   return good(what, `${readyReplicas} of ${replicas} pods of ${name} are ready, version ${installed}`);
 }
 
-async function leader({ client, namespace, revision }: CheckOptions, what: string): Promise<CheckResult> {
+async function leader({ client, namespace }: CheckOptions, what: string): Promise<CheckResult> {
   const lease = await unlessMissing(
     client.request<{ readonly spec?: { readonly holderIdentity?: string } }>({
-      path: `/apis/coordination.k8s.io/v1/namespaces/${encodeURIComponent(namespace)}/leases/${leaderLease(revision)}`,
+      path: `/apis/coordination.k8s.io/v1/namespaces/${encodeURIComponent(namespace)}/leases/${leaderLease}`,
     }),
   );
   const holder = lease?.spec?.holderIdentity ?? "";
