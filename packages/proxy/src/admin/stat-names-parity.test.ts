@@ -29,7 +29,9 @@ const manager = (prefix: string, more: object = {}) => ({
             route("/slow", { cluster: "app", timeout: "0.2s" }),
             route("/dead", { cluster: "dead" }),
             route("/two", { cluster: "two" }),
+            route("/zoned", { cluster: "zoned" }),
             route("/app", { cluster: "app" }),
+            route("/canary", { cluster: "app" }),
             { match: { prefix: "/direct" }, direct_response: { status: 204 } },
             { match: { prefix: "/moved" }, redirect: { path_redirect: "/app" } },
           ],
@@ -39,6 +41,17 @@ const manager = (prefix: string, more: object = {}) => ({
     http_filters: [router],
     ...more,
   },
+});
+
+/** Its clients are the mesh's own. */
+const inside = {
+  use_remote_address: true,
+  internal_address_config: { cidr_ranges: [{ address_prefix: "127.0.0.0", prefix_len: 8 }] },
+};
+
+const zonedHosts = (cluster_name: string, port: number) => ({
+  cluster_name,
+  endpoints: [{ locality: { region: "r", zone: "there" }, lb_endpoints: [{ endpoint: { address: loopback(port) } }] }],
 });
 
 function bootstrap(certificate: TestCertificate, port: number, twoPort: number) {
@@ -61,18 +74,20 @@ function bootstrap(certificate: TestCertificate, port: number, twoPort: number) 
   });
   const tcp = { "@type": extension("filters.network.tcp_proxy.v3.TcpProxy"), stat_prefix: "raw", cluster: "app" };
   return JSON.stringify({
-    node: { id: "sidecar~127.0.0.1~a.b~b.svc.cluster.local", cluster: "a.b" },
+    node: { id: "sidecar~127.0.0.1~a.b~b.svc.cluster.local", cluster: "a.b", locality: { region: "r", zone: "here" } },
     admin: { address: loopback(0) },
     static_resources: {
       listeners: [
         listener("web", manager("web")),
         listener("secure", manager("secure"), { transport_socket }),
+        listener("inside", manager("inside", inside)),
         listener("raw", { name: "envoy.filters.network.tcp_proxy", typed_config: tcp }),
       ],
       clusters: [
         staticCluster("app", [port]),
         staticCluster("flaky", [port], { outlier_detection: { consecutive_5xx: 1, max_ejection_percent: 100 } }),
         staticCluster("dead", [1], { connect_timeout: "1s" }),
+        staticCluster("zoned", [], { load_assignment: zonedHosts("zoned", port) }),
         staticCluster("two", [twoPort], { typed_extension_protocol_options: http2Options }),
       ],
     },
@@ -83,6 +98,7 @@ function backEnd(): http.Server {
   const server = http.createServer((request, response) => {
     if (request.url === "/slow") return;
     response.statusCode = request.url === "/retry" ? 503 : 200;
+    if (request.url === "/canary") response.setHeader("x-envoy-upstream-canary", "true");
     response.end("ok");
   });
   // A connection is used again, however long the next request takes to come.
@@ -110,6 +126,9 @@ async function getHttp2(port: number): Promise<void> {
 async function events({ ports }: Side): Promise<void> {
   const web = ports.get("web")!;
   for (const path of ["/app", "/retry", "/slow", "/dead", "/none", "/two", "/direct", "/moved"]) await get(web, path);
+  for (const path of ["/zoned", "/canary"]) await get(web, path);
+  const inner = ports.get("inside")!;
+  for (const path of ["/app", "/retry", "/dead", "/zoned"]) await get(inner, path);
   await getHttp2(web);
   await get(ports.get("secure")!, "/app", { rejectUnauthorized: false });
   await get(ports.get("raw")!, "/app");
@@ -151,7 +170,6 @@ const missing: readonly Difference[] = [
   ],
   [/^thread_local_cluster_manager\./, needsNone],
   [/^runtime\./, "no runtime layers"],
-  [/\.(external|retry)\.upstream_rq_/, "the same answers once more, by who asked and of the first tries"],
   [/\.circuit_breakers\.(high|default\.cx_pool_open)/, "one priority, and as many pools as there are hosts"],
   [/\.lb_|\.max_host_weight$|\.default\.total_match_count$/, "not counted by the load balancer"],
   [
@@ -227,7 +245,7 @@ before(async () => {
   two.listen(0, "127.0.0.1");
   await once(two, "listening");
   const { port: twoPort } = two.address() as net.AddressInfo;
-  sides = await startSides(backEnd(), 3, (port) => bootstrap(certificate, port, twoPort));
+  sides = await startSides(backEnd(), 4, (port) => bootstrap(certificate, port, twoPort));
   await events(sides.ours);
   await events(sides.envoy);
   // Envoy's worker hands its numbers over now and then.
@@ -261,7 +279,7 @@ test("names and labels in /stats/prometheus are Envoy's", async () => {
 
 test("the row of events has moved the same counters by as much", async () => {
   const filter = encodeURIComponent(
-    "^(cluster\\.(app|flaky|dead|two)\\.upstream_(rq_([2-5]xx|[2-5]\\d\\d|completed|total|timeout|retry)|cx_(total|http\\d_total|connect_fail))|http\\.(web|secure)\\.(downstream_(rq_([1-5]xx|completed|total|http\\d_total)|cx_(total|http\\d_total|ssl_total))|no_route|rq_total|rq_direct_response)|listener.*downstream_rq_.*|(cluster|listener)_manager.*(added|modified|removed|active.*))$",
+    "^(cluster\\.(app|flaky|dead|two|zoned)\\.(external\\.|internal\\.|retry\\.|canary\\.|zone\\.here\\.there\\.)?upstream_(rq_([2-5]xx|[2-5]\\d\\d|completed|total|timeout|retry)|cx_(total|http\\d_total|connect_fail))|http\\.(web|secure|inside)\\.(downstream_(rq_([1-5]xx|completed|total|http\\d_total)|cx_(total|http\\d_total|ssl_total))|no_route|rq_total|rq_direct_response)|listener.*downstream_rq_.*|(cluster|listener)_manager.*(added|modified|removed|active.*))$",
   );
   const moved = async (side: Side) => {
     const lines = (await page(side, `/stats?usedonly&filter=${filter}`)).split("\n");

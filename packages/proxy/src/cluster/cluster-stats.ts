@@ -92,7 +92,8 @@ export function clusterScope(observabilityName: string): StatScope {
   return { root: "cluster", name: observabilityName, label: "envoy_cluster_name" };
 }
 
-export function makeClusterStats(metrics: MetricRegistry, observabilityName: string): ClusterStats {
+/** `ownZone` is the proxy's, where it is in one. */
+export function makeClusterStats(metrics: MetricRegistry, observabilityName: string, ownZone = ""): ClusterStats {
   const scope = clusterScope(observabilityName);
   const counted = counterGroup(metrics, scope, counters);
   const { upstreamRequests2xx, upstreamRequests3xx, upstreamRequests4xx, upstreamRequests5xx } = counted;
@@ -100,7 +101,7 @@ export function makeClusterStats(metrics: MetricRegistry, observabilityName: str
   return {
     ...counted,
     ...gaugeGroup(metrics, scope, gauges),
-    answers: new AnswerStats(metrics, scope, byClass),
+    answers: new AnswerStats(metrics, scope, byClass, ownZone),
     lives: new ConnectionLives(metrics, scope),
   };
 }

@@ -40,6 +40,10 @@ export class Host implements JudgedHost {
   healthy: boolean;
   /** Its endpoint's health_status is DEGRADED: others go before it. */
   degraded = false;
+  /** Of its locality; empty = none. */
+  zone = "";
+  /** As its metadata says (`envoy.lb`: `canary`). */
+  isCanary = false;
   /** Undefined = checked as the cluster says. */
   check: EndpointCheck | undefined = undefined;
   /** Undefined = nobody checks it. */

@@ -14,6 +14,7 @@ export interface EndpointDescription {
   readonly healthy: boolean;
   readonly degraded?: boolean;
   readonly priority: number;
+  readonly zone?: string;
   readonly check?: EndpointCheck | undefined;
 }
 
@@ -169,10 +170,12 @@ export class HostSet implements LoadBalancer {
 
   #keptOrNew(key: string, endpoint: EndpointDescription): Host {
     const kept = this.#byAddress.get(key);
-    const { address, hostname, weight, metadata, healthy, degraded = false, priority, check } = endpoint;
+    const { address, hostname, weight, metadata, healthy, degraded = false, priority, zone = "", check } = endpoint;
     if (kept === undefined || kept.hostname !== hostname || !isSameCheck(kept.check, check)) {
       const host = new Host(address, hostname, weight, metadata, healthy, priority);
       host.degraded = degraded;
+      host.zone = zone;
+      host.isCanary = isCanary(metadata);
       host.check = check;
       const { checks } = this.#options;
       if (checks !== undefined && check?.isDisabled !== true)
@@ -184,11 +187,18 @@ export class HostSet implements LoadBalancer {
     kept.degraded = degraded;
     kept.priority = priority;
     kept.metadata = metadata;
+    kept.zone = zone;
+    kept.isCanary = isCanary(metadata);
     if (kept.activeHealth !== undefined) kept.activeHealth.awaitsRemoval = false;
     // Labels were resolved from the old metadata.
     kept.metricLabels = undefined;
     return kept;
   }
+}
+
+function isCanary(metadata: EndpointDescription["metadata"]): boolean {
+  const balancing = metadata["envoy.lb"] as Readonly<Record<string, unknown>> | undefined;
+  return balancing?.["canary"] === true;
 }
 
 function isSameCheck(one: EndpointCheck | undefined, other: EndpointCheck | undefined): boolean {

@@ -137,7 +137,7 @@ function clusterSettings(
     makePicker: compileLoadBalancing(message, type, scope.random, place, problems),
     panicThresholdPercent: message.commonLbConfig?.healthyPanicThreshold?.value ?? defaultPanicThresholdPercent,
     random: scope.random,
-    stats: makeClusterStats(scope.metrics, observabilityName),
+    stats: makeClusterStats(scope.metrics, observabilityName, scope.node.zone),
     ...compileUpstreamTransport(message, { scope, secrets: secretSlots, observabilityName, problems }, place),
     autoServerName: protocol.autoServerName,
   };

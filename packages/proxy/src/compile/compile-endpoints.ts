@@ -64,6 +64,7 @@ interface PlacedEndpoint {
   readonly endpoint: LbEndpoint;
   readonly scale: number;
   readonly priority: number;
+  readonly zone: string;
   readonly at: Place;
 }
 
@@ -92,7 +93,8 @@ function* eachEndpoint(
     const scale = options.usesLocalityWeights === true ? localityScale(locality, lbEndpoints) : 1;
     if (scale === 0) continue;
     for (const [position, endpoint] of lbEndpoints.entries()) {
-      yield { endpoint, scale, priority: locality.priority, at: at.field("lb_endpoints", position) };
+      const of = { priority: locality.priority, zone: locality.locality?.zone ?? "" };
+      yield { endpoint, scale, ...of, at: at.field("lb_endpoints", position) };
     }
   }
 }
@@ -112,7 +114,7 @@ function weightOf(endpoint: LbEndpoint): number {
 const unhealthy: ReadonlySet<number> = new Set([HealthStatus.UNHEALTHY, HealthStatus.DRAINING, HealthStatus.TIMEOUT]);
 
 function attributes(
-  { endpoint, scale, priority, at }: PlacedEndpoint,
+  { endpoint, scale, priority, zone, at }: PlacedEndpoint,
   problems: Problems,
 ): Omit<EndpointDescription, "address"> {
   const inner = endpoint.hostIdentifier.case === "endpoint" ? endpoint.hostIdentifier.value : undefined;
@@ -123,6 +125,7 @@ function attributes(
     healthy: !unhealthy.has(endpoint.healthStatus),
     degraded: endpoint.healthStatus === HealthStatus.DEGRADED,
     priority,
+    zone,
     check: endpointCheck(inner?.healthCheckConfig, at, problems),
   };
 }

@@ -38,21 +38,26 @@ export function statDescription(
   const code = /^(.*_rq)_(\d{3})$/.exec(stat);
   if (code !== null) {
     const labels = { envoy_response_code: code[2]!, [scope.label]: scope.name };
-    return { name: `envoy_${scope.root}_${code[1]}`, labels, statName };
+    return { name: `envoy_${scope.root}_${plain(code[1]!)}`, labels, statName };
   }
   const responseClass = /^(.*_rq)_([1-5])xx$/.exec(stat);
   if (responseClass === null) {
     return {
-      name: `envoy_${scope.root}_${stat.replaceAll(".", "_")}`,
+      name: `envoy_${scope.root}_${plain(stat)}`,
       labels: { [scope.label]: scope.name },
       statName,
     };
   }
   return {
-    name: `envoy_${scope.root}_${responseClass[1]}_xx`,
+    name: `envoy_${scope.root}_${plain(responseClass[1]!)}_xx`,
     labels: { envoy_response_code_class: responseClass[2]!, [scope.label]: scope.name },
     statName,
   };
+}
+
+/** As a name of Prometheus may be. */
+function plain(stat: string): string {
+  return stat.replaceAll(/\W/g, "_");
 }
 
 export function counterGroup<T extends Readonly<Record<string, string>>>(

@@ -3,8 +3,9 @@
 import assert from "node:assert/strict";
 import type net from "node:net";
 import { type TestContext, test } from "node:test";
-import { Logging } from "@tulle/telemetry";
+import { Logging, MetricRegistry } from "@tulle/telemetry";
 import type { Cluster } from "../cluster/cluster.ts";
+import { makeClusterStats } from "../cluster/cluster-stats.ts";
 import { DataPath } from "../worker/data-path.ts";
 import { handBuiltCluster } from "../testing/hand-built-runtime.ts";
 import { ManualClock } from "../testing/manual-clock.ts";
@@ -99,6 +100,17 @@ for (const { name, act, given, expected, requests } of cases) {
     assert.equal(cluster.stats.upstreamRequestsActive.value, 0);
   });
 }
+
+test("counted as the mesh's own, by Envoy's names", async (t) => {
+  const backend = await runBackend(t, (socket) => void socket.write(answer("200 OK", "yes")));
+  const metrics = new MetricRegistry();
+  const cluster = handBuiltCluster("issuer", [backend.port], { stats: makeClusterStats(metrics, "issuer") });
+  await resultOf(send(t, cluster).results);
+  const exposition = metrics.page(undefined).text;
+  assert.match(exposition, /^envoy_cluster_internal_upstream_rq\{.*envoy_response_code="200".*\} 1$/m);
+  assert.match(exposition, /^envoy_cluster_internal_upstream_rq_time_count\{.*\} 1$/m);
+  assert.doesNotMatch(exposition, /envoy_cluster_external_upstream_rq/);
+});
 
 test("without a cluster, without a host, without a connection", async (t) => {
   assert.equal(await resultOf(send(t, undefined).results), "cluster_not_found");

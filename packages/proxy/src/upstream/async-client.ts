@@ -74,6 +74,7 @@ export function sendAsyncRequest(
 
 class AsyncExchange implements AttemptOwner, AsyncCall {
   readonly isGrpc = false;
+  readonly isInternal = true;
   readonly #cluster: Slot<Cluster>;
   readonly #request: AsyncRequest;
   readonly #options: AsyncOptions;
@@ -88,6 +89,7 @@ class AsyncExchange implements AttemptOwner, AsyncCall {
   #chunks: Buffer[] = [];
   #bytes = 0;
   #isDone = false;
+  #startedMs = 0;
 
   constructor(
     cluster: Slot<Cluster>,
@@ -106,6 +108,7 @@ class AsyncExchange implements AttemptOwner, AsyncCall {
 
   start(): void {
     if (this.#isDone) return;
+    this.#startedMs = this.#dataPath.turn.nowMs;
     const { timeoutMs } = this.#options;
     if (timeoutMs > 0) this.#dataPath.timers.arm(this.#timer, timeoutMs, this.#dataPath.turn.nowMs);
     this.#try();
@@ -215,6 +218,7 @@ class AsyncExchange implements AttemptOwner, AsyncCall {
     if (this.#isDone) return;
     const { status, headers } = this.#head!;
     if (status >= 500 && this.#options.retries?.onServerError === true && this.#retry()) return;
+    this.#attempt!.countTime(this.#dataPath.turn.nowMs - this.#startedMs);
     this.#end();
     this.#onResult({
       ok: true,

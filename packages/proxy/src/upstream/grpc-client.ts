@@ -47,6 +47,7 @@ export function callGrpc(
 
 class GrpcCall implements AsyncCall, AttemptOwner {
   readonly isGrpc = true;
+  readonly isInternal = true;
   readonly #cluster: Slot<Cluster>;
   readonly #target: GrpcTarget;
   readonly #request: GrpcRequest;
@@ -59,6 +60,7 @@ class GrpcCall implements AsyncCall, AttemptOwner {
   #chunks: Buffer[] = [];
   #bytes = 0;
   #isDone = false;
+  #startedMs = 0;
 
   constructor(
     cluster: Slot<Cluster>,
@@ -85,6 +87,7 @@ class GrpcCall implements AsyncCall, AttemptOwner {
       cluster.stats.noHealthyHosts.increment();
       return this.#end({ ok: false, reason: "no_healthy_upstream" });
     }
+    this.#startedMs = this.#dataPath.turn.nowMs;
     const { timeoutMs } = this.#options;
     if (timeoutMs > 0) this.#dataPath.timers.arm(this.#timer, timeoutMs, this.#dataPath.turn.nowMs);
     this.#ask(cluster, host);
@@ -164,6 +167,7 @@ class GrpcCall implements AsyncCall, AttemptOwner {
   }
 
   #onStatus(fields: HeaderMap): void {
+    this.#attempt!.countTime(this.#dataPath.turn.nowMs - this.#startedMs);
     const status = fields.get("grpc-status");
     if (status !== "0") return this.#fail(`gRPC status ${String(status)}`);
     const all = Buffer.concat(this.#chunks);

@@ -1,6 +1,7 @@
 // One try of a request at one host: gets a connection, sends the request, reads the response, and is cut off when its
 // own time-out is over (Envoy: `UpstreamRequest`).
 import { countRequest } from "./cluster-load.ts";
+import type { AnswerOrigin } from "../cluster/answer-stats.ts";
 import type { Cluster, Host, UpstreamProtocol } from "../cluster/cluster.ts";
 import type { RequestSender, StreamResetReason } from "../codec/stream-codec.ts";
 import type { UpstreamSource } from "../http/upstream-source.ts";
@@ -16,6 +17,8 @@ import { TcpUpstream } from "./tcp-upstream.ts";
 
 /** Whose try it is: the router's request, or one that the proxy itself sends. */
 export interface AttemptOwner {
+  /** Of a client of the mesh's own, or of the proxy itself. */
+  readonly isInternal: boolean;
   /** The host says how it went in `grpc-status`. */
   readonly isGrpc: boolean;
   /** Sends the request from its beginning. */
@@ -46,7 +49,7 @@ export interface AttemptOwner {
  */
 type State = "waiting" | "sending" | "responding" | "done";
 
-export class UpstreamAttempt extends TimerEntry implements PoolWaiter {
+export class UpstreamAttempt extends TimerEntry implements PoolWaiter, AnswerOrigin {
   readonly host: Host;
   readonly #request: AttemptOwner;
   readonly #cluster: Cluster;
@@ -63,6 +66,8 @@ export class UpstreamAttempt extends TimerEntry implements PoolWaiter {
   #awaitsGrpcStatus = false;
   /** Its answer was none that the client shall see. */
   #isRepeated = false;
+  /** It says so itself, or its host's metadata does. */
+  isCanary = false;
 
   constructor(request: AttemptOwner, cluster: Cluster, host: Host, dataPath: DataPath) {
     super();
@@ -70,6 +75,14 @@ export class UpstreamAttempt extends TimerEntry implements PoolWaiter {
     this.#cluster = cluster;
     this.host = host;
     this.#dataPath = dataPath;
+  }
+
+  get isInternal(): boolean {
+    return this.#request.isInternal;
+  }
+
+  get zone(): string {
+    return this.host.zone;
   }
 
   /** Undefined while there is no connection: the body waits at the router. */
@@ -171,6 +184,7 @@ export class UpstreamAttempt extends TimerEntry implements PoolWaiter {
       return;
     }
     this.#state = "responding";
+    this.isCanary = this.host.isCanary || head.headers.get("x-envoy-upstream-canary") === "true";
     this.#dataPath.timers.disarm(this);
     const meant = grpcStatus === undefined ? undefined : httpStatusOfGrpc(grpcStatus);
     this.#cluster.outlierDetection?.onResponse(this.host, meant ?? head.status);
@@ -218,6 +232,11 @@ export class UpstreamAttempt extends TimerEntry implements PoolWaiter {
     else this.host.stats.requestsError += 1;
     this.#cluster.outlierDetection?.onNoResponse(this.host, "reset");
     this.#request.onReset(this, reason, "", responded);
+  }
+
+  /** The answer has been passed on as a whole. */
+  countTime(tookMs: number): void {
+    this.#cluster.stats.answers.onEnd(tookMs, this);
   }
 
   onUpstreamDrained(): void {
@@ -278,9 +297,10 @@ export class UpstreamAttempt extends TimerEntry implements PoolWaiter {
     const { stats } = this.host;
     if (this.#isRepeated) {
       stats.requestsError += 1;
+      this.#cluster.stats.answers.onRepeated(status);
       return;
     }
-    this.#cluster.stats.answers.onAnswer(status);
+    this.#cluster.stats.answers.onAnswer(status, this);
     if (status >= 500) stats.requestsError += 1;
     else if (!this.#request.isGrpc) stats.requestsSuccess += 1;
     else {

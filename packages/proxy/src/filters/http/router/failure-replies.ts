@@ -68,10 +68,25 @@ export function countTimedOutTry({ stats }: Cluster, details: string): void {
   else stats.upstreamRequestPerTryIdleTimeouts.increment();
 }
 
-/** Answers for a host, which the cluster's counters show as an answer of its own (Envoy: `chargeUpstreamCode`). */
-export function answerInPlace(stream: HttpStream, cluster: Cluster, reply: LocalReply): void {
-  cluster.stats.answers.onAnswer(reply.status);
+/**
+ * Answers for a host, or for want of one, which the cluster's counters show as an answer of its own (Envoy:
+ * `chargeUpstreamCode`).
+ */
+export function answerInPlace(
+  stream: HttpStream,
+  { stats }: Cluster,
+  reply: LocalReply,
+  { isCanary, zone }: { readonly isCanary: boolean; readonly zone: string } = noHost,
+): void {
+  stats.answers.onAnswer(reply.status, { isInternal: isInternalRequest(stream.request.headers), isCanary, zone });
   stream.sendLocalReply(reply);
+}
+
+const noHost = { isCanary: false, zone: "" };
+
+/** As the connection manager has said of it, and filters have left it. */
+export function isInternalRequest(headers: HeaderMap): boolean {
+  return headers.get("x-envoy-internal") === "true";
 }
 
 // What observers are told of tries that ended without an answer for the client.

@@ -18,6 +18,7 @@ import {
   flagOfReset,
   answerInPlace,
   countTimedOutTry,
+  isInternalRequest,
   lastedTooLong,
   noCluster,
   answeredTry,
@@ -91,6 +92,10 @@ export class RouterRequest extends TimerEntry implements LoadBalancerContext {
     this.#try();
   }
 
+  get isInternal(): boolean {
+    return isInternalRequest(this.#stream.request.headers);
+  }
+
   get maxHostPicks(): number {
     return this.#retry?.maxHostPicks ?? 1;
   }
@@ -106,12 +111,9 @@ export class RouterRequest extends TimerEntry implements LoadBalancerContext {
     if (cluster.resolveAuthority !== undefined) return this.#tryResolved(cluster);
     const context = this.#retry?.avoidPreviousHosts === true ? this : undefined;
     const host = cluster.hostOfDestination?.(this.#stream.info) ?? cluster.loadBalancer.chooseHost(context);
-    if (host === undefined) {
-      cluster.stats.noHealthyHosts.increment();
-      answerInPlace(this.#stream, this.#cluster!, noHealthyHost);
-      return;
-    }
-    this.#tryAt(host);
+    if (host !== undefined) return this.#tryAt(host);
+    cluster.stats.noHealthyHosts.increment();
+    answerInPlace(this.#stream, cluster, noHealthyHost);
   }
 
   // An update puts a new cluster of the same name in place and leaves the old one without hosts: a later try goes to
@@ -242,7 +244,7 @@ export class RouterRequest extends TimerEntry implements LoadBalancerContext {
     const stream = this.#stream;
     const { info, dataPath } = stream;
     info.heardUpstream("head", endStream, dataPath.turn.nowMs);
-    const decision = this.#retry?.onResponse(head, this.#isUnprocessed(attempt.isStaleAnswer(head)));
+    const decision = this.#retry?.onResponse(head, attempt.isStaleAnswer(head) && isIdempotent(stream.request.method));
     if (this.#repeats(attempt, decision)) {
       stream.endTry(answeredTry(head.status));
       attempt.cancelForRetry();
@@ -310,12 +312,15 @@ export class RouterRequest extends TimerEntry implements LoadBalancerContext {
       stream.resetStream(flagOfReset[reason], `upstream_reset_after_response_started{${reason}}`);
       return;
     }
-    const decision = this.#isUnprocessed(attempt.isStaleEnd(reason))
-      ? this.#retry?.onReset("remote_refused_stream_reset", false)
-      : this.#retry?.onReset(reason, attempt.sender !== undefined);
+    // What is not idempotent may have begun, or the application meant what it said (RFC 9110 §9.2.2).
+    const decision =
+      attempt.isStaleEnd(reason) && isIdempotent(stream.request.method)
+        ? this.#retry?.onReset("remote_refused_stream_reset", false)
+        : this.#retry?.onReset(reason, attempt.sender !== undefined);
     const isRetried = this.#repeats(attempt, decision);
     stream.endTry(resetTry(reason, isRetried));
-    if (!isRetried) answerInPlace(stream, this.#cluster!, resetBeforeResponse(reason, detail, this.#attemptCount > 1));
+    if (isRetried) return;
+    answerInPlace(stream, this.#cluster!, resetBeforeResponse(reason, detail, this.#attemptCount > 1), attempt.host);
   }
 
   /** A try has taken too long as a whole, or gone without a sign for too long. */
@@ -339,20 +344,14 @@ export class RouterRequest extends TimerEntry implements LoadBalancerContext {
   #repeatOrAnswer(attempt: UpstreamAttempt, reply: LocalReply): void {
     const isRetried = this.#repeats(attempt, this.#retry?.onReset("local_reset", true));
     this.#stream.endTry(timedOutTry(isRetried));
-    if (!isRetried) answerInPlace(this.#stream, this.#cluster!, reply);
+    if (!isRetried) answerInPlace(this.#stream, this.#cluster!, reply, attempt.host);
   }
 
   /** The whole request has taken too long. */
   onTimeout(): void {
     this.#cluster!.stats.upstreamRequestTimeouts.increment();
     this.#attempt?.cancelForTimeout();
-    answerInPlace(this.#stream, this.#cluster!, timedOut("response_timeout"));
-  }
-
-  // The application may have begun, or meant what it said, so that what is not idempotent is not sent twice (RFC 9110
-  // §9.2.2).
-  #isUnprocessed(isStale: boolean): boolean {
-    return isStale && isIdempotent(this.#stream.request.method);
+    answerInPlace(this.#stream, this.#cluster!, timedOut("response_timeout"), this.#attempt?.host);
   }
 
   canSendAgain(): boolean {
@@ -390,7 +389,7 @@ export class RouterRequest extends TimerEntry implements LoadBalancerContext {
     this.#abandoned = true;
     const { info, dataPath } = this.#stream;
     if (this.#requestEnded && info.responseCodeDetails === "via_upstream")
-      this.#cluster!.stats.answers.onEnd(Math.max(0, dataPath.turn.nowMs - this.#requestEndedMs));
+      this.#attempt?.countTime(Math.max(0, dataPath.turn.nowMs - this.#requestEndedMs));
     dataPath.timers.disarm(this);
     if (this.#backOffTimer !== undefined) dataPath.timers.disarm(this.#backOffTimer);
     this.#retry?.release();
