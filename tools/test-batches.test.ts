@@ -37,6 +37,9 @@ test("what needs a process of its own has one", async () => {
     "packages/a/environment.test.ts": `${plain}process.env["HOME"] = "/";\n`,
     "packages/a/programs.test.ts": `${plain}await startProcess(process.execPath);\n`,
     "packages/b/other.test.ts": plain,
+    "tests/docs/one.test.ts": plain,
+    "tests/docs/runs.test.ts": `${plain}await pageTests("first");\n`,
+    "tests/docs/two.test.ts": plain,
     "tests/e2e/shop.test.ts": plain,
     "tests/parity/one.test.ts": plain,
     "tests/parity/two.test.ts": plain,
@@ -55,6 +58,8 @@ test("what needs a process of its own has one", async () => {
         ["packages/a/hooks.test.ts", "packages/a/programs.test.ts"],
         ["packages/a/one.test.ts", "packages/a/two.test.ts"],
         ["packages/b/other.test.ts"],
+        ["tests/docs/one.test.ts", "tests/docs/two.test.ts"],
+        ["tests/docs/runs.test.ts"],
         ["tests/e2e/looks.test.ts", "tests/e2e/routes.test.ts"],
         ["tests/e2e/shop.test.ts"],
         ["tests/e2e/signs-in.test.ts"],
@@ -66,12 +71,12 @@ test("what needs a process of its own has one", async () => {
 });
 
 test("a long list is cut into batches of about one length, and nothing is lost", async () => {
-  const names = Array.from({ length: 50 }, (_, index) => `packages/a/${String(index).padStart(2, "0")}.test.ts`);
+  const names = Array.from({ length: 120 }, (_, index) => `packages/a/${String(index).padStart(3, "0")}.test.ts`);
   await withFiles(Object.fromEntries(names.map((name) => [name, plain])), async (root) => {
     const batches = await testBatches(names, root);
     assert.deepEqual(
       batches.map(({ files }) => files.length),
-      [17, 17, 16],
+      [40, 40, 40],
     );
     assert.deepEqual(
       batches.flatMap(({ files }) => files),

@@ -11,20 +11,20 @@ export interface Batch {
 }
 
 /** Enough that modules are shared, few enough that batches end together. */
-const maxFilesInBatch = 24;
+const maxFilesInBatch = 48;
 
 /** Of files that wait for programs or start many proxies: each takes seconds. */
-const maxSlowFilesInBatch = 6;
+const maxSlowFilesInBatch = 8;
 
 /** What asks for a process of its own: what is the process's, not the file's, and what loads both cores. */
 const ownProcess =
-  /process\.env\[[^\]]*\] = |mock\.timers|spawn\(|spawnSync\(|memoryUsage|node:worker_threads|ShopInstance|chromium/im;
+  /process\.env\[[^\]]*\] = |mock\.timers|spawn\(|spawnSync\(|memoryUsage|node:worker_threads|ShopInstance|chromium|pageTests\(/im;
 
 /** What a file is slow by: it starts programs, and waits for them. */
 const slow = /^(?:before|after|beforeEach|afterEach)\(|startProcess\(|Envoy\(|nginx/im;
 
 /** Folders of `tests` whose files are like those of a package; those of the others load both cores by themselves. */
-const foldersInBatches: ReadonlySet<string> = new Set(["golden", "parity", "simulation"]);
+const foldersInBatches: ReadonlySet<string> = new Set(["docs", "golden", "parity", "simulation"]);
 
 /** Of the batch of files that share a running shop (tests/e2e/running-shop.ts); the whole shop has one of its own. */
 function sharedShop(text: string): string | undefined {

@@ -22,6 +22,7 @@ import {
   response,
   startLyingControlPlane,
 } from "../testing/lying-control-plane.ts";
+import { tries } from "../../../../tests/tools/tries.ts";
 import { startRelay } from "./relay.ts";
 
 const nodeId = "sidecar~127.0.0.1~a.b~b.svc.cluster.local";
@@ -204,6 +205,7 @@ const endings: readonly Lie[] = [
   { name: "the end of the connection", lie: ({ socket }) => void socket.destroy() },
 ];
 
+const changes = tries({ short: 400, long: 2000 });
 const many = (count: number, more: (index: number) => LyingResponse): Answer =>
   message(() => Buffer.concat(Array.from({ length: count }, (_, index) => response([cluster("kept")], more(index)))));
 
@@ -224,7 +226,7 @@ const standing: readonly Lie[] = [
   { name: "a version of 3 MB", lie: many(1, () => ({ versionInfo: "v".repeat(3_000_000), nonce: "n" })) },
   { name: "a nonce of 3 MB", lie: many(1, () => ({ nonce: "n".repeat(3_000_000) })) },
   { name: "a name twice", lie: message(() => response([cluster("kept"), cluster("kept")], { nonce: "n" })) },
-  { name: "2,000 changes", lie: many(2000, (index) => ({ versionInfo: `v${index}`, nonce: `n${index}` })) },
+  { name: `${changes} changes`, lie: many(changes, (index) => ({ versionInfo: `v${index}`, nonce: `n${index}` })) },
 ];
 
 interface Scene {
