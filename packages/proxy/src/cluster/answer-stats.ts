@@ -1,7 +1,8 @@
 // What hosts of a cluster have answered, or the router in their place, by code, and how long it took, under Envoy's
-// names (`upstream_rq_completed`, `upstream_rq_2xx`, `upstream_rq_200`, `upstream_rq_time`): all together, and once more
-// by who asked (`external.`, `internal.`), by the host's zone (`zone.OURS.ITS.`), of canaries (`canary.`), and of answers
-// in whose place another was asked for (`retry.`). All are made with the first answer: most clusters are never asked.
+// names (`upstream_rq_completed`, `upstream_rq_2xx`, `upstream_rq_200`, `upstream_rq_time`): all together, and once
+// more by who asked (`external.`, `internal.`), by the host's zone (`zone.OURS.ITS.`), of canaries (`canary.`), and of
+// answers in whose place another was asked for (`retry.`). All are made with the first answer: most clusters are never
+// asked.
 import type { Counter, Histogram, MetricRegistry } from "@tulle/telemetry";
 import { statDescription, type StatScope } from "../stats/stat-description.ts";
 
