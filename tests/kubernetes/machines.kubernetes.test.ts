@@ -108,8 +108,8 @@ async function machineNetwork(): Promise<NetworkNamespace> {
 }
 
 async function joinPort(): Promise<string> {
-  const path = "{.spec.ports[0].nodePort}";
-  return (await kubectl(["get", "service", "tulled-join", "-n", root, "-o", `jsonpath=${path}`])).trim();
+  const field = "{.spec.ports[0].nodePort}";
+  return (await kubectl(["get", "service", "tulled-join", "-n", root, "-o", `jsonpath=${field}`])).trim();
 }
 
 const fetching = (url: string, proxy?: string): string => `
@@ -138,10 +138,8 @@ test("a machine joins by one command, is reached and reaches pods, and stays whi
   assert.match(refused, /name it by --control-plane/);
   const port = await joinPort();
   const ways = nodes.flatMap(({ addresses }) => ["--control-plane", `${addresses[0]}:${port}`]);
-  const token = await tulle([
-    ...["vm", "token", "--group", `ledger.${namespace}`, "--address", address, "--context", "test"],
-    ...ways,
-  ]);
+  const group = ["--group", `ledger.${namespace}`, "--address", address];
+  const token = await tulle(["vm", "token", ...group, ...ways, "--context", "test"]);
   const folder = temporaryFolder("tulle-machine-");
   const run = async (name: string, words: readonly string[], env = {}): Promise<StartedProcess> => {
     const [command = "", ...args] = [...network.enter, process.execPath, ...words];
@@ -190,10 +188,9 @@ test("a machine joins by one command, is reached and reaches pods, and stays whi
   const replicas = await kubectl(["get", "pods", "-n", root, "-l", "app=tulled", "-o", "name"]);
   assert.ok(replicas.includes(kept.metadata.annotations["networking.tulle.io/keeper"] ?? "none"), replicas);
 
-  const { machines: before, tokens } = await machines();
-  assert.deepEqual([before.length, tokens.map(({ state }) => state)], [1, ["used"]]);
-  const [{ name = "" } = {}] = before;
-  await tulle(["vm", "remove", `${name}.${namespace}`, "--context", "test"]);
+  const { machines: earlier, tokens } = await machines();
+  assert.deepEqual([earlier.length, tokens.map(({ state }) => state)], [1, ["used"]]);
+  await tulle(["vm", "remove", `${earlier[0]!.name}.${namespace}`, "--context", "test"]);
   await agent.waitForOutput(/has left the mesh, or was removed/);
   assert.deepEqual((await machines()).machines, []);
   await waitFor(

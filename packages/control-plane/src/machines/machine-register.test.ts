@@ -61,7 +61,7 @@ test("refusals, however many, are bounded by themselves: who joined by which tok
   note("joined", "ledger-1.shop by the token a1", "10.9.0.4");
   for (let host = 0; host < 2000; host += 1) note("refused", "no token", `fd00::${host.toString(16)}`);
   note("left", "ledger-1.shop", "10.9.0.4");
-  await register.change((state) => state.setMachine(machine));
+  await register.change((now) => now.setMachine(machine));
   const { events } = await MachineRegister.open(state);
   const told = events.filter(({ what }) => what !== "refused").map(({ what }) => what);
   assert.deepEqual(told, ["token made", "joined", "left"]);

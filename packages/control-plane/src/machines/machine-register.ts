@@ -50,7 +50,7 @@ export class MachineRegister {
     texts: RegisterTexts,
     onProblem: (reason: string) => void = () => undefined,
   ): Promise<MachineRegister> {
-    return new MachineRegister(texts, await read(texts), onProblem);
+    return new MachineRegister(texts, await readTexts(texts), onProblem);
   }
 
   close(): void {
@@ -165,7 +165,7 @@ export class MachineRegister {
   }
 
   async #read(): Promise<void> {
-    const { state, version, isThere } = await read(this.#texts);
+    const { state, version, isThere } = await readTexts(this.#texts);
     if (version !== undefined && version === this.#version) return;
     this.#version = version;
     if (isThere) return this.#take(state, true);
@@ -187,7 +187,7 @@ interface Read {
   readonly isThere: boolean;
 }
 
-async function read(texts: RegisterTexts): Promise<Read> {
+async function readTexts(texts: RegisterTexts): Promise<Read> {
   const { text, version } = await texts.readVersion(fileName);
   try {
     return { state: parseRegister(text), version, isThere: text !== undefined };

@@ -33,7 +33,7 @@ for (const { name, namespaceLabels, podLabels, by } of [
   },
 ]) {
   test(`${name}: ${by === undefined ? "it is not asked" : "it is asked"}`, () => {
-    const asked = askedBy(configuration, { namespaceLabels, podLabels: podLabels as Record<string, string> });
+    const asked = askedBy(configuration, { namespaceLabels, podLabels });
     assert.equal(asked.isAsked, by !== undefined);
     assert.match(asked.by, by ?? /^$/);
   });
