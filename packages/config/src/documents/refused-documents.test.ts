@@ -80,7 +80,7 @@ for (const { name, input, expected } of cases) {
 
 test("what is no kind of the mesh and no slip of the pen stays a warning", () => {
   const core =
-    "Binding Endpoints Event LimitRange Node PersistentVolume PersistentVolumeClaim PodTemplate ReplicationController ResourceQuota ComponentStatus";
+    "Binding Endpoints Event LimitRange PersistentVolume PersistentVolumeClaim PodTemplate ReplicationController ResourceQuota ComponentStatus";
   const others = core.split(" ").map((kind) => ["v1", kind]);
   const workloads = ["StatefulSet", "DaemonSet", "ReplicaSet", "ControllerRevision"].map((kind) => ["apps/v1", kind]);
   const foreign = [
