@@ -46,14 +46,19 @@ const clusterImages = path.join(root, ".cache", "tulle-images.tar");
 const testTimeoutMs = 900_000;
 const longTestTimeoutMs = 1_800_000;
 
-/** By the file's name: `name.test.ts`, `name.long.test.ts`, and likewise `interop`, `soak` and `kubernetes`. */
-type TestKind = "short" | "long" | "interop" | "soak" | "kubernetes";
+/**
+ * By the file's name: `name.test.ts`, `name.long.test.ts`, and likewise `interop`, `soak`, `kubernetes` and
+ * `kubernetes-long`.
+ */
+type TestKind = "short" | "long" | "interop" | "soak" | ClusterKind;
+type ClusterKind = "kubernetes" | "kubernetes-long";
 
 const timeoutsMs: Readonly<Record<TestKind, number>> = {
   short: testTimeoutMs,
   long: longTestTimeoutMs,
   interop: testTimeoutMs,
   kubernetes: testTimeoutMs,
+  "kubernetes-long": longTestTimeoutMs,
   // What it does besides, such as starts and waits for calm, takes no longer than a long test.
   soak: soakMinutes() * 2 * 60_000 + longTestTimeoutMs,
 };
@@ -73,7 +78,8 @@ const usage = `Usage: npm test -- [names]           checks the code's form, then
        npm run test:soak -- [names]  runs the tests that look for leaks for half an hour, or SOAK_MINUTES
        npm run test:kubernetes -- [names]  runs the tests that need a cluster beside one of two
                                   nodes that it makes; needs root, Go and apt-get;
-                                  --keep leaves the cluster up until Ctrl-C
+                                  --keep leaves the cluster up until Ctrl-C;
+                                  with --long, those that take minutes each, in their place
        npm test -- --help            prints this
 
 A name is a file or a folder, such as packages/xds, or a part of the path of test files, such as oauth2.
@@ -81,7 +87,9 @@ A name is a file or a folder, such as packages/xds, or a part of the path of tes
 
 const { values: options, positionals } = commandLine();
 const kindToRun: TestKind =
-  (["long", "interop", "soak", "kubernetes"] as const).find((kind) => options[kind]) ?? "short";
+  options.kubernetes && options.long
+    ? "kubernetes-long"
+    : ((["long", "interop", "soak", "kubernetes"] as const).find((kind) => options[kind]) ?? "short");
 const selection = await selectTests(await testFiles(kindToRun), {
   root,
   names: positionals,
@@ -147,7 +155,7 @@ function toolsStep(): Step {
 
 /** A missing tool fails the tests that ask for it, by name, not this step: the rest is worth running all the same. */
 async function setUpTools(): Promise<boolean> {
-  if (kindToRun === "kubernetes") return setUpCluster();
+  if (isClusterKind(kindToRun)) return setUpCluster();
   const borrowed = kindToRun === "interop" ? borrowedByInterop : borrowedPrograms;
   const debian = installDebianTools(borrowed);
   const wanted: readonly (readonly [string, Promise<string>])[] = [
@@ -162,6 +170,10 @@ async function setUpTools(): Promise<boolean> {
   return true;
 }
 
+function isClusterKind(kind: TestKind): kind is ClusterKind {
+  return kind === "kubernetes" || kind === "kubernetes-long";
+}
+
 /** Nothing can be run without one. */
 async function setUpCluster(): Promise<boolean> {
   const programs = await clusterPrograms().catch((error: Error) => error);
@@ -174,7 +186,7 @@ async function setUpCluster(): Promise<boolean> {
 }
 
 async function runTests(kind: TestKind): Promise<boolean> {
-  if (kind === "kubernetes" && process.exitCode !== undefined) return false;
+  if (isClusterKind(kind) && process.exitCode !== undefined) return false;
   // Each file or batch of files is a process, and starts many: they read stripped types and compiled code from one
   // place.
   process.env["NODE_COMPILE_CACHE"] ??= path.join(root, "node_modules", ".cache", "compile");
@@ -188,7 +200,7 @@ async function runTests(kind: TestKind): Promise<boolean> {
       "--test",
       // Of two cores: files wait for a third of their time, and Node's own default there is one file at a time. A long
       // test loads both by itself: beside another one it would find requests that wait longer than a proxy drains.
-      `--test-concurrency=${kind === "long" || kind === "soak" || kind === "kubernetes" ? 1 : 3}`,
+      `--test-concurrency=${kind === "short" || kind === "interop" ? 3 : 1}`,
       `--test-timeout=${timeoutsMs[kind]}`,
       "--test-reporter=spec",
       "--test-reporter-destination=stdout",
@@ -198,7 +210,7 @@ async function runTests(kind: TestKind): Promise<boolean> {
     ]);
     const { ok, messages } = verdict(readOutcomes(await readFile(report, "utf8")), {
       passed,
-      needsTools: onCi || kind === "interop" || kind === "kubernetes",
+      needsTools: onCi || kind === "interop" || isClusterKind(kind),
     });
     for (const message of messages) process.stdout.write(`${message}\n`);
     return ok;
@@ -209,7 +221,7 @@ async function runTests(kind: TestKind): Promise<boolean> {
 
 /** Beside a cluster where the tests need one; nothing of it is left afterwards. */
 async function executeFor(kind: TestKind, command: readonly string[]): Promise<boolean> {
-  if (kind !== "kubernetes") return execute(command[0]!, command.slice(1));
+  if (!isClusterKind(kind)) return execute(command[0]!, command.slice(1));
   const run = path.join(root, "tests", "tools", "cluster", "run.ts");
   const keep = options.keep ? ["--keep"] : [];
   const [first, ...args] = inOwnNamespaces([
@@ -249,7 +261,7 @@ async function testFiles(kind: TestKind): Promise<readonly string[]> {
     cwd: root,
     exclude: ["**/node_modules/**", "**/.tulle/**"],
   })) {
-    const kindOfFile = /\.(long|interop|soak|kubernetes)\.test\.ts$/.exec(file)?.[1] ?? "short";
+    const kindOfFile = /\.(long|interop|soak|kubernetes|kubernetes-long)\.test\.ts$/.exec(file)?.[1] ?? "short";
     if (kindOfFile === kind || (kind === "long" && kindOfFile === "short" && (await triesMore(file)))) found.push(file);
   }
   return found.sort();

@@ -13,7 +13,7 @@ const root = path.resolve(import.meta.dirname, "../..");
 /** A shop costs twelve seconds of a core to start: sessions of this name, on whatever page, have one for all. */
 const sharedShop = "shared shop";
 
-/** Sessions of this name need a cluster: tests/kubernetes/docs.kubernetes.test.ts runs them. */
+/** Sessions of this name need a cluster: tests/kubernetes/docs.kubernetes-long.test.ts runs them. */
 const onCluster = "cluster";
 
 /** A page that leaves something is told so after this; one that leaves nothing does not wait. */

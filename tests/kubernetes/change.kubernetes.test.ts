@@ -1,5 +1,4 @@
-// Shop, gateway and control plane are rolled under load on a cluster, its nodes are drained in turn, and its API server
-// goes away. No request fails.
+// Shop, gateway and control plane are rolled under load on a cluster, and its API server goes away. No request fails.
 import assert from "node:assert/strict";
 import { after, before, test, type TestContext } from "node:test";
 import { describeFailures, describePace, ShopLoad } from "../e2e/shop-load.ts";
@@ -23,7 +22,6 @@ before(async () => {
     const [namespace = "", name = ""] = each.split("/");
     await kubectl(["scale", "-n", namespace, `deployment/${name}`, "--replicas=2"]);
   }
-  await applyObjects([...replicated, gateway].map(budgetOf));
   await untilAvailable("shop");
   await untilAvailable("tulle-system");
 });
@@ -43,31 +41,6 @@ async function rolledOut(namespace: string, ...names: readonly string[]): Promis
     await kubectl(["rollout", "status", "-n", namespace, `deployment/${name}`, "--timeout=180s"], 200_000);
 }
 
-/** Of who drains nodes: none is without somebody who answers. The control plane's comes with its chart. */
-function budgetOf(deployment: string): object {
-  const [namespace, name = ""] = deployment.split("/");
-  const [app, version] = name.split("-v");
-  const matchLabels = { app, ...(version === undefined ? {} : { version: `v${version}` }) };
-  return {
-    apiVersion: "policy/v1",
-    kind: "PodDisruptionBudget",
-    metadata: { name, namespace },
-    spec: { maxUnavailable: 1, selector: { matchLabels } },
-  };
-}
-
-/** As people do it before they take a machine away; it is back afterwards. */
-async function drain({ name }: (typeof nodes)[number]): Promise<void> {
-  const args = ["drain", name, "--ignore-daemonsets", "--delete-emptydir-data", "--timeout=180s"];
-  try {
-    await kubectl(args, 200_000);
-    await untilAvailable("shop");
-    await untilAvailable("tulle-system");
-  } finally {
-    await kubectl(["uncordon", name]);
-  }
-}
-
 const changes: readonly { readonly name: string; readonly change: () => Promise<void> }[] = [
   {
     name: "the shop's Deployments are rolled",
@@ -75,7 +48,6 @@ const changes: readonly { readonly name: string; readonly change: () => Promise<
   },
   { name: "the gateway is rolled", change: () => rollOut("tulle-system", "tulle-ingressgateway") },
   { name: "the control plane is rolled", change: () => rollOut("tulle-system", "tulled") },
-  ...nodes.map((node) => ({ name: `${node.name} is drained`, change: () => drain(node) })),
 ];
 
 const load = { seed: 20_261_128, requestsPerSecond, maxInFlight: 512, minSeconds: 5, timeoutMs: 20_000 };

@@ -175,7 +175,15 @@ test("a machine joins by one command, is reached and reaches pods, and stays whi
   assert.notEqual(plain.code, 0, plain.stdout);
 
   const entryOf = async (): Promise<string> =>
-    kubectl(["get", "workloadentry", `ledger-${address}`, "-n", namespace, "-o", "jsonpath={.metadata.uid}"]);
+    kubectl([
+      "get",
+      "workloadentries.networking.tulle.io",
+      `ledger-${address}`,
+      "-n",
+      namespace,
+      "-o",
+      "jsonpath={.metadata.uid}",
+    ]);
   const entry = await entryOf();
   await kubectl(["rollout", "restart", "deployment/tulled", "-n", root]);
   await kubectl(["rollout", "status", "deployment/tulled", "-n", root, "--timeout=150s"]);
@@ -183,7 +191,7 @@ test("a machine joins by one command, is reached and reaches pods, and stays whi
   assert.equal(await entryOf(), entry);
   assert.match(await fromPod(`http://ledger.${namespace}/`), spiffe("web"));
   assert.match(await reaches(), spiffe("ledger"));
-  const keeper = ["get", "workloadentry", `ledger-${address}`, "-n", namespace, "-o", "json"];
+  const keeper = ["get", "workloadentries.networking.tulle.io", `ledger-${address}`, "-n", namespace, "-o", "json"];
   const kept = JSON.parse(await kubectl(keeper)) as { metadata: { annotations: Readonly<Record<string, string>> } };
   const replicas = await kubectl(["get", "pods", "-n", root, "-l", "app=tulled", "-o", "name"]);
   assert.ok(replicas.includes(kept.metadata.annotations["networking.tulle.io/keeper"] ?? "none"), replicas);
@@ -194,7 +202,10 @@ test("a machine joins by one command, is reached and reaches pods, and stays whi
   await agent.waitForOutput(/has left the mesh, or was removed/);
   assert.deepEqual((await machines()).machines, []);
   await waitFor(
-    async () => !(await kubectl(["get", "workloadentry", "-n", namespace, "-o", "name"])).includes("ledger"),
+    async () =>
+      !(await kubectl(["get", "workloadentries.networking.tulle.io", "-n", namespace, "-o", "name"])).includes(
+        "ledger",
+      ),
     {
       what: "its entry to go",
     },

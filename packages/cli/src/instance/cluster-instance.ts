@@ -37,7 +37,7 @@ const asksLeader = "ask the control plane that leads";
 
 interface PodList {
   readonly items: readonly {
-    readonly metadata: { readonly name: string };
+    readonly metadata: { readonly name: string; readonly deletionTimestamp?: string };
     readonly status?: { readonly conditions?: readonly { readonly type: string; readonly status: string }[] };
   }[];
 }
@@ -97,8 +97,11 @@ async function readyReplicas(client: KubernetesClient): Promise<readonly string[
     path: collectionPath("v1", "Pod", rootNamespace),
     query: { labelSelector: "app=tulled" },
   });
-  const ready = items.filter(({ status }) =>
-    status?.conditions?.some((each) => each.type === "Ready" && each.status === "True"),
+  // One that ends is ready until its programs have closed their ports.
+  const ready = items.filter(
+    ({ metadata, status }) =>
+      metadata.deletionTimestamp === undefined &&
+      status?.conditions?.some((each) => each.type === "Ready" && each.status === "True"),
   );
   if (ready.length > 0) return ready.map(({ metadata }) => metadata.name);
   const what = items.length === 0 ? "no control plane runs" : "no control plane is ready";
