@@ -16,10 +16,15 @@ import {
   withMetadata,
 } from "./pod.ts";
 import type { PodSettings } from "./pod-settings.ts";
-import { agentPort, rewriteHandlers } from "./probes.ts";
+import { agentPort, defaultGraceSeconds, rewriteHandlers } from "./probes.ts";
 import { answersDns, proxyContainer, type ProxyContainerSettings, proxyVolumes } from "./sidecar-container.ts";
 import type { InjectionValues } from "./values.ts";
 import { ownerUri, type Workload } from "./workload.ts";
+
+/** Of a gateway: Istio's own time to drain, what the agent takes at most, and what is left for its last words. */
+const leastDrainMs = 5000;
+const mostDrainMs = 3_600_000;
+const endingMs = 2000;
 
 export interface PodParts {
   readonly pod: Pod;
@@ -81,10 +86,10 @@ export function injectGateway(parts: PodParts): BuiltPod {
   const { own, rest } = takeProxy(parts.pod);
   const name = own?.name ?? injectedContainers.proxy;
   const { spec } = parts.pod;
-  const proxy = overlaid(
-    proxyContainer({ ...common(parts, rest, name), type: "router", form: "gateway", probes: {} }),
-    own,
-  );
+  const shared = common(parts, rest, name);
+  const { terminationDrainMs = drainMsWithin(spec) } = shared.proxyConfig;
+  const proxyConfig = { ...shared.proxyConfig, terminationDrainMs };
+  const proxy = overlaid(proxyContainer({ ...shared, proxyConfig, type: "router", form: "gateway", probes: {} }), own);
   const isThere = spec.containers.some((each) => each.name === name);
   const containers = isThere
     ? spec.containers.map((each) => (each.name === name ? proxy : each))
@@ -99,6 +104,16 @@ export function injectGateway(parts: PodParts): BuiltPod {
       takesMutualTls: false,
     },
   );
+}
+
+/**
+ * A gateway ends as soon as nobody waits for an answer; what takes long may take what the pod's grace leaves. Afterwards
+ * the kubelet ends it.
+ */
+function drainMsWithin(spec: Pod["spec"]): number {
+  const graceSeconds = spec["terminationGracePeriodSeconds"];
+  const graceMs = 1000 * (typeof graceSeconds === "number" ? graceSeconds : defaultGraceSeconds);
+  return Math.min(Math.max(graceMs - endingMs, leastDrainMs), mostDrainMs);
 }
 
 /**

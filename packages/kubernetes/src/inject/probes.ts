@@ -37,7 +37,8 @@ const lifecycleFields = [
 const drainPath = "/app-lifecycle/drain";
 /** The hook takes up to 5 s of it; the program has the rest for its last requests. */
 const leastGraceSeconds = 10;
-const defaultGraceSeconds = 30;
+/** Kubernetes': between SIGTERM and SIGKILL. */
+export const defaultGraceSeconds = 30;
 
 /** `proxyName`: the proxy's own container, which is left as it is. What was rewritten before stays. */
 export function rewriteHandlers(pod: Pod, proxyName: string): RewrittenHandlers {
