@@ -35,8 +35,8 @@ export async function startControlPlane(runner: ProgramRunner, files: ClusterFil
     "root-ca-file": files.authority,
     "use-service-account-credentials": "true",
     "leader-elect": "false",
-    // A minute without an API server is tried. By its own default (50 s) Kubernetes calls all nodes lost when it is back
-    // and takes their pods out of all Services, until the nodes have said that they are there.
+    // A minute without an API server is tried. By its own default (50 s) Kubernetes calls all nodes lost when it is
+    // back, and takes their pods out of all Services until the nodes have said that they are there.
     "node-monitor-grace-period": "120s",
   });
   start("kube-scheduler", { kubeconfig: files.kubeconfig, "leader-elect": "false" });

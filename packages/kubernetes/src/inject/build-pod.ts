@@ -107,8 +107,8 @@ export function injectGateway(parts: PodParts): BuiltPod {
 }
 
 /**
- * A gateway ends as soon as nobody waits for an answer; what takes long may take what the pod's grace leaves. Afterwards
- * the kubelet ends it.
+ * A gateway ends as soon as nobody waits for an answer; what takes long may take what the pod's grace leaves.
+ * Afterwards the kubelet ends it.
  */
 function drainMsWithin(spec: Pod["spec"]): number {
   const graceSeconds = spec["terminationGracePeriodSeconds"];
