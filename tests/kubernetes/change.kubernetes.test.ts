@@ -32,13 +32,10 @@ after(async () => {
 });
 
 async function rollOut(namespace: string, ...names: readonly string[]): Promise<void> {
-  await kubectl(["rollout", "restart", "-n", namespace, ...names.map((name) => `deployment/${name}`)]);
-  await rolledOut(namespace, ...names);
-}
-
-async function rolledOut(namespace: string, ...names: readonly string[]): Promise<void> {
-  for (const name of names)
-    await kubectl(["rollout", "status", "-n", namespace, `deployment/${name}`, "--timeout=180s"], 200_000);
+  const deployments = names.map((name) => `deployment/${name}`);
+  await kubectl(["rollout", "restart", "-n", namespace, ...deployments]);
+  for (const each of deployments)
+    await kubectl(["rollout", "status", "-n", namespace, each, "--timeout=180s"], 200_000);
 }
 
 const changes: readonly { readonly name: string; readonly change: () => Promise<void> }[] = [

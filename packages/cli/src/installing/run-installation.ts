@@ -11,6 +11,7 @@ import {
   meshConfigMap,
   objectPath,
   precheck,
+  unlessMissing,
 } from "@tulle/kubernetes";
 import { CommandFailure } from "../command/command-failure.ts";
 import type { ClusterOptions, CommandContext } from "../command/command-module.ts";
@@ -92,12 +93,7 @@ async function besideOthers(
   const isMeshConfig = ({ kind, metadata }: Installation["objects"][number]): boolean =>
     kind === "ConfigMap" && metadata.name === meshConfigMap.name;
   const path = objectPath("v1", "ConfigMap", namespaceOf(options), meshConfigMap.name);
-  const there = await client
-    .request<{ readonly data?: Readonly<Record<string, string>> }>({ path })
-    .catch((error: unknown) => {
-      if (error instanceof KubernetesError && error.code === 404) return undefined;
-      throw error;
-    });
+  const there = await unlessMissing(client.request<{ readonly data?: Readonly<Record<string, string>> }>({ path }));
   const text = there?.data?.[meshConfigMap.key]?.trim() ?? "{}";
   if (text === "{}") return installation;
   context.stdout("The mesh configuration stays as it is: no base.meshConfig is given.\n");

@@ -9,7 +9,14 @@ import {
   type MeshResource,
   type ResourceKey,
 } from "@tulle/config";
-import { type AnswerOf, type BodyOf, endpoints, type JsonEndpoint, type ParametersOf } from "@tulle/config/api";
+import {
+  type AnswerOf,
+  asksLeader,
+  type BodyOf,
+  endpoints,
+  type JsonEndpoint,
+  type ParametersOf,
+} from "@tulle/config/api";
 import {
   collectionPath,
   controlPlanePorts,
@@ -17,6 +24,7 @@ import {
   forwardPort,
   type KubernetesClient,
   KubernetesError,
+  unlessMissing,
   objectPath,
   rootNamespace,
   rootsConfigMap,
@@ -32,8 +40,6 @@ import type { ClusterInstance } from "./on-cluster.ts";
 const tokenKey = "token";
 const url = `https://tulled.${rootNamespace}:${controlPlanePorts.http.targetPort}`;
 const fieldManager = "tulle";
-/** How a replica that does not lead begins its refusal (control-plane/src/rollouts/rollout-controller.ts). */
-const asksLeader = "ask the control plane that leads";
 
 interface PodList {
   readonly items: readonly {
@@ -208,12 +214,6 @@ class ClusterApi extends ApiClient {
   }
 
   async #version(path: string): Promise<string | undefined> {
-    try {
-      const { metadata } = await this.#client.request<Versioned>({ path });
-      return metadata.resourceVersion;
-    } catch (error) {
-      if (error instanceof KubernetesError && error.code === 404) return undefined;
-      throw error;
-    }
+    return (await unlessMissing(this.#client.request<Versioned>({ path })))?.metadata.resourceVersion;
   }
 }

@@ -3,6 +3,7 @@
 import type { Duplex, Readable } from "node:stream";
 import type { ApiClient } from "@tulle/config";
 import type { CommandStreams, KubernetesClient, PodCommand } from "@tulle/kubernetes";
+import { CommandFailure } from "../command/command-failure.ts";
 import type { Instance } from "@tulle/local/instance";
 
 export interface PodPort {
@@ -33,4 +34,11 @@ export interface ClusterInstance extends Instance {
 
 export function isOnCluster(instance: Instance): instance is ClusterInstance {
   return "connectTo" in instance;
+}
+
+/** What the API server refuses, in its words. */
+export function withClusterFailures<T>(instance: ClusterInstance, asked: Promise<T>): Promise<T> {
+  return asked.catch((error: Error) => {
+    throw new CommandFailure(error.message, { hint: `Asked as ${instance.dir}.`, cause: error });
+  });
 }

@@ -163,6 +163,9 @@ export const rolloutEndpoints = {
   },
 } as const satisfies Endpoints;
 
+/** How a control plane that does not lead begins its refusal to steer a roll-out: another one is to be asked. */
+export const asksLeader = "ask the control plane that leads";
+
 /** In the order in which `/debug` lists them. */
 export const debugEndpoints = {
   syncStatus: {

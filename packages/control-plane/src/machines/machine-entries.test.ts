@@ -9,20 +9,10 @@ import { waitFor } from "../../../../tests/tools/processes.ts";
 import { provenWorld } from "../testing/proven-world.ts";
 import { MachineEntries } from "./machine-entries.ts";
 import { keeperAnnotation } from "./machine-entry.ts";
-import { MachineRegister, type SavedMachine } from "./machine-register.ts";
+import { savedMachine } from "../testing/saved-machine.ts";
+import { MachineRegister } from "./machine-register.ts";
 
-const machine: SavedMachine = {
-  name: "ledger-1",
-  namespace: "shop",
-  group: "ledger",
-  serviceAccount: "ledger",
-  addresses: [],
-  address: "10.9.0.4",
-  hostname: "box",
-  tokenId: "token",
-  joinedMs: 0,
-  certificates: {},
-};
+const machine = savedMachine;
 
 /** A store with the machine's group; `begin` is a control plane that begins. */
 async function world(t: TestContext) {

@@ -4,20 +4,10 @@ import { test } from "node:test";
 import type { MachineEvent } from "@tulle/config/api";
 import { temporaryFolder } from "../../../../tests/tools/temporary-folder.ts";
 import { StateFolder } from "../state/state-folder.ts";
+import { savedMachine } from "../testing/saved-machine.ts";
 import { MachineRegister, type RegisterTexts, type SavedMachine } from "./machine-register.ts";
 
-const machine: SavedMachine = {
-  name: "ledger-1",
-  namespace: "shop",
-  group: "ledger",
-  serviceAccount: "ledger",
-  addresses: [],
-  address: "10.9.0.4",
-  hostname: "box",
-  tokenId: "token",
-  joinedMs: 0,
-  certificates: { a1: 1 },
-};
+const machine: SavedMachine = { ...savedMachine, certificates: { a1: 1 } };
 const token = { group: "ledger", namespace: "shop", addresses: [], madeBy: "owner", madeMs: 0, untilMs: 1000 };
 
 /** One text that several write, each over the version that it has read. */

@@ -2,7 +2,7 @@
 // the snapshot lays over the routes. More goes to a canary only once that is on disk; back goes at once.
 import type { Clock } from "@tulle/timing";
 import { type MeshConfig, meshConfigOf, parseDuration, type Rollout, type Store } from "@tulle/config";
-import type { RolloutAction, RolloutView } from "@tulle/config/api";
+import { asksLeader, type RolloutAction, type RolloutView } from "@tulle/config/api";
 import type { Logger } from "@tulle/telemetry";
 import { writtenRoutes } from "../snapshot/build-snapshot.ts";
 import type { OverlaidParts, RolloutOverlay } from "../snapshot/rollout-overlay.ts";
@@ -107,8 +107,7 @@ export class RolloutController {
   /** @throws {RolloutRefused} where it cannot be done now */
   async act(namespace: string, name: string, action: RolloutAction, asked: Asked): Promise<void> {
     await this.#enqueue(async () => {
-      if (!this.#leads)
-        throw new RolloutRefused(`ask the control plane that leads: ${this.#options.leadership?.leader}`);
+      if (!this.#leads) throw new RolloutRefused(`${asksLeader}: ${this.#options.leadership?.leader}`);
       const entry = this.#entries.get(`${namespace}/${name}`);
       if (entry === undefined) throw new RolloutRefused(`there is no Rollout ${namespace}/${name}`);
       const next = this.#asked(entry, action, asked);

@@ -31,6 +31,16 @@ export class KubernetesError extends Error {
   }
 }
 
+/** Undefined where the API server says that there is none. */
+export async function unlessMissing<T>(asked: Promise<T>): Promise<T | undefined> {
+  try {
+    return await asked;
+  } catch (error) {
+    if (error instanceof KubernetesError && error.code === 404) return undefined;
+    throw error;
+  }
+}
+
 /** Of an answer above 299; `retryAfter` is its header. */
 export function errorOfAnswer(code: number, body: string, retryAfter: string | undefined): KubernetesError {
   let status: StatusBody = {};

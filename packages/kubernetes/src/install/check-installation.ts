@@ -2,11 +2,13 @@
 // read, its webhooks answer and are believed, and workloads find what they need in their namespaces and on their
 // nodes. Nothing is changed: what webhooks are asked for is a rehearsal.
 import type { KubernetesClient } from "../client/kubernetes-client.ts";
-import { KubernetesError } from "../client/kubernetes-error.ts";
+import { KubernetesError, unlessMissing } from "../client/kubernetes-error.ts";
 import { injectedContainers, leaderLease, revisionLabel, rootsConfigMap } from "../names.ts";
 import { customResourceDefinitions } from "./custom-resources.ts";
 import { partOfTulle } from "./installed-labels.ts";
+import { collectionOf } from "./object-kinds.ts";
 import type { CheckResult } from "./precheck.ts";
+import { collectionPath, objectPath } from "../store/collections.ts";
 
 export interface CheckOptions {
   readonly client: Pick<KubernetesClient, "request">;
@@ -65,7 +67,7 @@ async function controlPlane(
       readonly status?: { readonly readyReplicas?: number; readonly updatedReplicas?: number };
     })[];
   }>({
-    path: `/apis/apps/v1/namespaces/${encodeURIComponent(namespace)}/deployments`,
+    path: collectionOf("Deployment", namespace),
     query: { labelSelector: `app=tulled,${revisionLabel}=${revision}` },
   });
   const [deployment] = items;
@@ -101,11 +103,7 @@ async function leader({ client, namespace }: CheckOptions, what: string): Promis
   const holder = lease?.spec?.holderIdentity ?? "";
   const pod = holder.split("_")[0]!;
   if (pod === "") return wrong(what, "none leads: neither roots nor statuses are written, and no roll-out goes on");
-  const found = await unlessMissing(
-    client.request<Listed>({
-      path: `/api/v1/namespaces/${encodeURIComponent(namespace)}/pods/${encodeURIComponent(pod)}`,
-    }),
-  );
+  const found = await unlessMissing(client.request<Listed>({ path: objectPath("v1", "Pod", namespace, pod) }));
   return found === undefined
     ? warning(what, `${pod}, which is no pod any more: another follows within 15 seconds`)
     : good(what, pod);
@@ -117,7 +115,7 @@ async function kinds({ client }: CheckOptions, what: string): Promise<CheckResul
     readonly status?: { readonly conditions?: readonly { readonly type: string; readonly status: string }[] };
   }
   const { items } = await client.request<{ readonly items: readonly Definition[] }>({
-    path: "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+    path: collectionOf("CustomResourceDefinition"),
   });
   const there = new Map(items.map((each) => [each.metadata.name, each]));
   const problems = customResourceDefinitions().flatMap(({ metadata, spec }) => {
@@ -136,7 +134,7 @@ async function kinds({ client }: CheckOptions, what: string): Promise<CheckResul
 }
 
 async function rootsOf({ client, namespace }: CheckOptions): Promise<string> {
-  const path = `/api/v1/namespaces/${encodeURIComponent(namespace)}/configmaps/${rootsConfigMap.name}`;
+  const path = objectPath("v1", "ConfigMap", namespace, rootsConfigMap.name);
   const found = await unlessMissing(client.request<{ readonly data?: Readonly<Record<string, string>> }>({ path }));
   return (found?.data?.[rootsConfigMap.key] ?? "").trim();
 }
@@ -148,9 +146,9 @@ async function webhookRoots(options: CheckOptions, what: string): Promise<CheckR
   const roots = await rootsOf(options);
   if (roots === "") return wrong(what, `the roots are not in ${options.namespace}/${rootsConfigMap.name}`);
   const lists = await Promise.all(
-    ["mutating", "validating"].map((kind) =>
+    ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"].map((kind) =>
       options.client.request<{ readonly items: readonly Configuration[] }>({
-        path: `/apis/admissionregistration.k8s.io/v1/${kind}webhookconfigurations`,
+        path: collectionOf(kind),
         query: { labelSelector: `app.kubernetes.io/part-of=${partOfTulle},${revisionLabel}=${options.revision}` },
       }),
     ),
@@ -189,7 +187,7 @@ async function injection({ client, namespace, revision }: CheckOptions, what: st
   const made = await rehearsed(
     client.request<Made>({
       method: "POST",
-      path: `/api/v1/namespaces/${encodeURIComponent(namespace)}/pods`,
+      path: collectionPath("v1", "Pod", namespace),
       query: { dryRun: "All" },
       body: {
         apiVersion: "v1",
@@ -212,7 +210,7 @@ async function validation({ client, namespace }: CheckOptions, what: string): Pr
   const made = await rehearsed(
     client.request<object>({
       method: "POST",
-      path: `/apis/networking.tulle.io/v1/namespaces/${encodeURIComponent(namespace)}/virtualservices`,
+      path: collectionPath("networking.tulle.io/v1", "VirtualService", namespace),
       query: { dryRun: "All" },
       body: {
         apiVersion: "networking.tulle.io/v1",
@@ -245,7 +243,7 @@ async function rootsInNamespaces(options: CheckOptions, what: string): Promise<C
   }
   const roots = await rootsOf(options);
   const [namespaces, maps] = await Promise.all([
-    options.client.request<{ readonly items: readonly Listed[] }>({ path: "/api/v1/namespaces" }),
+    options.client.request<{ readonly items: readonly Listed[] }>({ path: collectionOf("Namespace") }),
     options.client.request<{ readonly items: readonly Roots[] }>({
       path: "/api/v1/configmaps",
       query: { fieldSelector: `metadata.name=${rootsConfigMap.name}` },
@@ -270,7 +268,7 @@ async function cniPlugin({ client, namespace }: CheckOptions, what: string): Pro
       readonly status?: { readonly desiredNumberScheduled?: number; readonly numberReady?: number };
     })[];
   }>({
-    path: `/apis/apps/v1/namespaces/${encodeURIComponent(namespace)}/daemonsets`,
+    path: collectionOf("DaemonSet", namespace),
     query: { labelSelector: `app.kubernetes.io/part-of=${partOfTulle}` },
   });
   const [plugin] = items;
@@ -284,13 +282,4 @@ async function cniPlugin({ client, namespace }: CheckOptions, what: string): Pro
 function some(names: readonly string[]): string {
   const rest = names.length - mostNamed;
   return `${names.slice(0, mostNamed).join(", ")}${rest > 0 ? ` and ${rest} more` : ""}`;
-}
-
-async function unlessMissing<T>(asked: Promise<T>): Promise<T | undefined> {
-  try {
-    return await asked;
-  } catch (error) {
-    if (error instanceof KubernetesError && error.code === 404) return undefined;
-    throw error;
-  }
 }

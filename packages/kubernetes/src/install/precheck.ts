@@ -1,7 +1,8 @@
 // What stands in the way of an installation, looked at before anything is changed: the cluster's version, the rights
 // of whoever installs, other meshes, kinds of other versions, and namespaces that take no pods of ours.
 import type { KubernetesClient } from "../client/kubernetes-client.ts";
-import { KubernetesError } from "../client/kubernetes-error.ts";
+import { unlessMissing } from "../client/kubernetes-error.ts";
+import { partOfTulle } from "./installed-labels.ts";
 import { type InstalledObject, installedKinds } from "./object-kinds.ts";
 
 export interface CheckResult {
@@ -128,7 +129,7 @@ async function definitions({ client, objects }: PrecheckOptions): Promise<CheckR
     );
     if (found === undefined) continue;
     there += 1;
-    const isOurs = found.metadata.labels?.["app.kubernetes.io/part-of"] === "tulle";
+    const isOurs = found.metadata.labels?.["app.kubernetes.io/part-of"] === partOfTulle;
     if (!isOurs && metadata.name.endsWith(".istio.io")) foreign.push(metadata.name);
     const served = (spec as DefinitionObject["spec"]).versions.map(({ name }) => name);
     const lost = (found.status?.storedVersions ?? []).filter((each) => !served.includes(each));
@@ -166,13 +167,4 @@ async function podSecurity({ client, namespace, objects }: PrecheckOptions): Pro
     outcome: "good",
     message: `${namespace} ${level === undefined ? "enforces no level" : `enforces ${level}`}`,
   };
-}
-
-async function unlessMissing<T>(asked: Promise<T>): Promise<T | undefined> {
-  try {
-    return await asked;
-  } catch (error) {
-    if (error instanceof KubernetesError && error.code === 404) return undefined;
-    throw error;
-  }
 }

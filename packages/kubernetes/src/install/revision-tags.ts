@@ -1,7 +1,7 @@
 // Revision tags: names that namespaces are labelled with in the place of a revision, so that an upgrade moves one tag
 // and no namespace. A tag is a webhook configuration of its own, which leads to the revision's control plane.
 import type { KubernetesClient } from "../client/kubernetes-client.ts";
-import { KubernetesError } from "../client/kubernetes-error.ts";
+import { unlessMissing } from "../client/kubernetes-error.ts";
 import { injectorWebhook, revisionLabel } from "../names.ts";
 import { evaluateManifests } from "./evaluate.ts";
 import { installManager } from "./install-objects.ts";
@@ -85,10 +85,5 @@ export async function removeTag(client: KubernetesClient, tag: string): Promise<
 }
 
 async function read(client: KubernetesClient, name: string): Promise<Configuration | undefined> {
-  try {
-    return await client.request<Configuration>({ path: `${collection}/${encodeURIComponent(name)}` });
-  } catch (error) {
-    if (error instanceof KubernetesError && error.code === 404) return undefined;
-    throw error;
-  }
+  return unlessMissing(client.request<Configuration>({ path: `${collection}/${encodeURIComponent(name)}` }));
 }

@@ -4,7 +4,7 @@
 import type { Logger } from "@tulle/telemetry";
 import type { Clock } from "@tulle/timing";
 import type { KubernetesClient } from "../client/kubernetes-client.ts";
-import { KubernetesError } from "../client/kubernetes-error.ts";
+import { KubernetesError, unlessMissing } from "../client/kubernetes-error.ts";
 
 export interface LeaderElectionOptions {
   readonly client: Pick<KubernetesClient, "request">;
@@ -147,12 +147,7 @@ export class LeaderElection {
 
   async #read(): Promise<Lease | undefined> {
     const { client } = this.#options;
-    try {
-      return await client.request<Lease>({ path: this.#path, signal: this.#withinTime() });
-    } catch (error) {
-      if (error instanceof KubernetesError && error.code === 404) return undefined;
-      throw error;
-    }
+    return unlessMissing(client.request<Lease>({ path: this.#path, signal: this.#withinTime() }));
   }
 
   /** False where another has written since it was seen. */

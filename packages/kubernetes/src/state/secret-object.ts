@@ -2,7 +2,7 @@
 import { gunzipSync, gzipSync } from "node:zlib";
 import { collectionPath, objectPath } from "../store/collections.ts";
 import type { KubernetesClient } from "../client/kubernetes-client.ts";
-import { KubernetesError } from "../client/kubernetes-error.ts";
+import { KubernetesError, unlessMissing } from "../client/kubernetes-error.ts";
 import type { KubernetesObject } from "../follow/object-follower.ts";
 
 export interface SecretObject extends KubernetesObject {
@@ -19,12 +19,7 @@ export interface SecretName {
 
 /** Undefined where there is none. @throws {KubernetesError} */
 export async function readSecret({ client, namespace, name }: SecretName): Promise<SecretObject | undefined> {
-  try {
-    return await client.request<SecretObject>({ path: objectPath("v1", "Secret", namespace, name) });
-  } catch (error) {
-    if (error instanceof KubernetesError && error.code === 404) return undefined;
-    throw error;
-  }
+  return unlessMissing(client.request<SecretObject>({ path: objectPath("v1", "Secret", namespace, name) }));
 }
 
 export function textOf(secret: SecretObject | undefined, key: string): string | undefined {

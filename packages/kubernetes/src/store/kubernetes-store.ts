@@ -158,18 +158,12 @@ export class KubernetesStore extends StoreOverMemory {
       const path = objectPath(apiVersion, kind, namespace, name);
       const body = { ...resource, metadata: own };
       const { client } = this.#options;
-      const made = await orRefused(client.apply<KubernetesObject>(path, body, fieldManager));
+      let written = await orRefused(client.apply<KubernetesObject>(path, body, fieldManager));
       // The API server takes the status of the mesh's kinds by a way of its own alone.
-      const hasStatus = "status" in body && body.status !== undefined && /\.tulle\.io\//.test(apiVersion);
-      const statusBody = {
-        apiVersion,
-        kind,
-        metadata: { name, namespace },
-        ...(hasStatus ? { status: body.status } : {}),
-      };
-      const written = hasStatus
-        ? await orRefused(client.apply<KubernetesObject>(`${path}/status`, statusBody, fieldManager))
-        : made;
+      if ("status" in resource && resource.status !== undefined && isOwn(resource)) {
+        const status = { apiVersion, kind, metadata: { name, namespace }, status: resource.status };
+        written = await orRefused(client.apply<KubernetesObject>(`${path}/status`, status, fieldManager));
+      }
       const version = written.metadata.resourceVersion;
       if (version !== versionBefore) await echo.of(version);
       const changed = before === undefined ? "created" : "configured";

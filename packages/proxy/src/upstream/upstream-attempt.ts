@@ -66,8 +66,10 @@ export class UpstreamAttempt extends TimerEntry implements PoolWaiter, AnswerOri
   #awaitsGrpcStatus = false;
   /** Its answer was none that the client shall see. */
   #isRepeated = false;
-  /** It says so itself, or its host's metadata does. */
+  /** Its answer says so, or its host's metadata does. */
   isCanary = false;
+  /** As its owner's, looked up once for each answer. */
+  isInternal = false;
 
   constructor(request: AttemptOwner, cluster: Cluster, host: Host, dataPath: DataPath) {
     super();
@@ -75,10 +77,6 @@ export class UpstreamAttempt extends TimerEntry implements PoolWaiter, AnswerOri
     this.#cluster = cluster;
     this.host = host;
     this.#dataPath = dataPath;
-  }
-
-  get isInternal(): boolean {
-    return this.#request.isInternal;
   }
 
   get zone(): string {
@@ -184,6 +182,7 @@ export class UpstreamAttempt extends TimerEntry implements PoolWaiter, AnswerOri
       return;
     }
     this.#state = "responding";
+    this.isInternal = this.#request.isInternal;
     this.isCanary = this.host.isCanary || head.headers.get("x-envoy-upstream-canary") === "true";
     this.#dataPath.timers.disarm(this);
     const meant = grpcStatus === undefined ? undefined : httpStatusOfGrpc(grpcStatus);

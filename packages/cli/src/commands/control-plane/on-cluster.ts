@@ -96,9 +96,13 @@ export async function runClusterControlPlane(
   const identity = `${podName ?? "tulled"}_${crypto.randomUUID()}`;
   const candidate = { client, namespace, identity, clock, log };
   const election = new LeaderElection({ ...candidate, name: leaderLease });
-  const keeper = new LeaderElection({ ...candidate, name: webhooksLease(revision), verb: "keeps its webhooks" });
+  const webhooksElection = new LeaderElection({
+    ...candidate,
+    name: webhooksLease(revision),
+    verb: "keeps its webhooks",
+  });
   opening.defer(() => election.close());
-  opening.defer(() => keeper.close());
+  opening.defer(() => webhooksElection.close());
   // Whoever comes to a control plane insists on the mesh's name for it, whatever the revision.
   const names = new Set([...controlPlaneHosts(defaultRevision), ...controlPlaneHosts(revision), istioHost]);
   const [first, ...others] = [...names];
@@ -108,7 +112,7 @@ export async function runClusterControlPlane(
     ...(podName === undefined ? {} : { instanceId: podName }),
     store,
     state,
-    replicas: replicasIn(store, environment[podNameVariable] ?? "tulled", isPods),
+    replicas: replicasIn(store, podName ?? "tulled", isPods),
     shared: new SecretTexts({ client, namespace, clock, log }),
     xdsTlsAddress: options.xdsTlsAddress ?? { host: everywhere, port: controlPlanePorts.xds.targetPort },
     ...(options.joinAddress?.host === "0.0.0.0" ? { joinAddress: { ...options.joinAddress, host: everywhere } } : {}),
@@ -132,7 +136,7 @@ export async function runClusterControlPlane(
   };
   const configMaps = new RootConfigMaps({ client, store, roots, leadership: election, clock, log });
   opening.defer(() => configMaps.close());
-  const webhookRoots = new WebhookRoots({ client, revision, roots, leadership: keeper, clock, log });
+  const webhookRoots = new WebhookRoots({ client, revision, roots, leadership: webhooksElection, clock, log });
   opening.defer(() => webhookRoots.close());
   const webhooks = await serveWebhooks({
     address: options.webhookAddress ?? { host: everywhere, port: controlPlanePorts.webhook.targetPort },
@@ -162,12 +166,12 @@ export async function runClusterControlPlane(
   opening.defer(() => statuses.close());
   // Last of all: whoever leads can do all that is to be done.
   election.start();
-  keeper.start();
+  webhooksElection.start();
   const open = opening.move();
   return {
     close: async () => {
       // Another may lead at once.
-      await Promise.all([election.close(), keeper.close()]);
+      await Promise.all([election.close(), webhooksElection.close()]);
       if (isPods) await later(stillAskedMs);
       await open.disposeAsync();
     },

@@ -1,15 +1,13 @@
 // `tulle exec` on a cluster: the API server runs the command in the pod's container, with this terminal where there is
 // one.
-import type { Pod } from "@tulle/config";
+import { type Pod, proxyContainers } from "@tulle/config";
 import type { CommandStreams } from "@tulle/kubernetes";
 import { CommandFailure } from "../../command/command-failure.ts";
 import type { CommandContext } from "../../command/command-module.ts";
 import { connect, withApiFailures } from "../../instance/instance-client.ts";
-import type { ClusterInstance } from "../../instance/on-cluster.ts";
+import { type ClusterInstance, withClusterFailures } from "../../instance/on-cluster.ts";
 import { podOf } from "../../proxy-admin/proxy-admin.ts";
 import type { ExecOptions } from "./exec.ts";
-
-const proxyContainer = "tulle-proxy";
 
 export async function execOnCluster(
   instance: ClusterInstance,
@@ -22,17 +20,19 @@ export async function execOnCluster(
   const pod = podOf(items, text, options, context);
   const { name, namespace } = pod.metadata;
   const which = { namespace, pod: name, container: containerOf(pod, options.container), argv };
-  const exitCode = await instance.exec(which, ownStreams()).catch((error: Error) => {
-    throw new CommandFailure(error.message, { hint: `Asked as ${instance.dir}.`, cause: error });
-  });
+  const exitCode = await withClusterFailures(instance, instance.exec(which, ownStreams()));
   if (exitCode !== 0) throw new CommandFailure("", { exitCode });
 }
 
 /** Its programs' first, else its proxy: a gateway has nothing else. */
-function containerOf({ spec }: Pod, wanted: string | undefined): string {
-  if (wanted === "proxy") return proxyContainer;
-  if (wanted !== undefined && wanted !== "app") return wanted;
-  return spec.containers.find(({ name }) => name !== proxyContainer)?.name ?? proxyContainer;
+function containerOf({ metadata, spec }: Pod, wanted: string | undefined): string {
+  if (wanted !== undefined && wanted !== "proxy" && wanted !== "app") return wanted;
+  const isProxy = ({ name }: { readonly name: string }): boolean => proxyContainers.has(name);
+  const app = spec.containers.find((each) => !isProxy(each));
+  if (wanted !== "proxy" && app !== undefined) return app.name;
+  const proxy = [...spec.containers, ...(spec.initContainers ?? [])].find(isProxy);
+  if (proxy === undefined) throw new CommandFailure(`${metadata.name} has no proxy`);
+  return proxy.name;
 }
 
 /** Of this process; a terminal passes each key on, so that Ctrl-C is the command's. */

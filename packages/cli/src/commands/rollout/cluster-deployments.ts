@@ -5,7 +5,7 @@ import { chooseResource } from "../../arguments/choose-resource.ts";
 import { CommandFailure, exitCodes } from "../../command/command-failure.ts";
 import type { CommandContext } from "../../command/command-module.ts";
 import { connect, withApiFailures } from "../../instance/instance-client.ts";
-import type { ClusterInstance } from "../../instance/on-cluster.ts";
+import { type ClusterInstance, withClusterFailures } from "../../instance/on-cluster.ts";
 import type { DeploymentStatusOptions, RestartOptions } from "./deployments.ts";
 import type { NamedOptions } from "./rollout-name.ts";
 
@@ -43,7 +43,7 @@ export async function restartOnCluster(
     const { path, name } = await pathOf(instance, text, options);
     const body = { spec: { template: { metadata: { annotations } } } };
     const contentType = "application/strategic-merge-patch+json";
-    await asked(instance, instance.client.request({ method: "PATCH", path, contentType, body }));
+    await withClusterFailures(instance, instance.client.request({ method: "PATCH", path, contentType, body }));
     context.stdout(`deployment/${name} restarted\n`);
   }
 }
@@ -58,7 +58,9 @@ export async function waitOnCluster(
   for (const text of names) {
     const { path, name } = await pathOf(instance, text, options);
     for (let told: string | undefined; ;) {
-      const missing = whatIsMissing(await asked(instance, instance.client.request<ClusterDeployment>({ path })));
+      const missing = whatIsMissing(
+        await withClusterFailures(instance, instance.client.request<ClusterDeployment>({ path })),
+      );
       if (missing === undefined) {
         context.stdout(`deployment/${name} rolled out\n`);
         break;
@@ -90,13 +92,7 @@ export function whatIsMissing({ metadata, spec, status = {} }: ClusterDeployment
 async function pathOf(instance: ClusterInstance, text: string, { namespace }: NamedOptions) {
   const { items } = await withApiFailures(instance, () => connect(instance).list("Deployment"));
   const { metadata } = chooseResource("Deployment", items, { text, namespace });
-  const within = encodeURIComponent(metadata.namespace);
-  const path = `/apis/apps/v1/namespaces/${within}/deployments/${encodeURIComponent(metadata.name)}`;
-  return { path, name: metadata.name };
-}
-
-async function asked<T>(instance: ClusterInstance, request: Promise<T>): Promise<T> {
-  return request.catch((error: Error) => {
-    throw new CommandFailure(error.message, { hint: `Asked as ${instance.dir}.`, cause: error });
-  });
+  // Loaded by now: the instance is a cluster's.
+  const { objectPath } = await import("@tulle/kubernetes");
+  return { path: objectPath("apps/v1", "Deployment", metadata.namespace, metadata.name), name: metadata.name };
 }
