@@ -103,7 +103,7 @@ async function setStage(
     xdsAddress: "127.0.0.1:1",
     addressRange: "127.16.4.0/22",
     rootsFile: "/nowhere/root-cert.pem",
-    tokens: { begin: () => Promise.resolve(), end: () => undefined },
+    tokens: { begin: () => Promise.resolve(), end: () => Promise.resolve() },
     clusterId: "local",
     podStateFolder: () => path.join(folder, "state"),
     publishedPorts: [],

@@ -235,7 +235,7 @@ export class LocalPod implements ProgramOwner {
     const file = tokenFile(this, this.#settings);
     await this.#settings.tokens.begin(claims, file, this.network.writeToken);
     // A pod that was told to leave meanwhile has ended its proxy for good.
-    if (this.leaving || this.#phase === "gone") this.#settings.tokens.end(file);
+    if (this.leaving || this.#phase === "gone") await this.#endToken();
     else proxy.process.start();
   }
 
@@ -266,7 +266,7 @@ export class LocalPod implements ProgramOwner {
     clearTimeout(this.#networkTimer);
     this.#wayIn?.close();
     for (const program of this.#all) program.stopProbes();
-    this.#endToken();
+    void this.#endToken();
     for (const program of this.#all) program.process.destroy();
   }
 
@@ -289,7 +289,7 @@ export class LocalPod implements ProgramOwner {
       if (this.#proxy !== undefined) {
         this.#enter("stopping-proxy");
         await this.#proxy.process.stop(terminationDrainMs(this.plan) + proxyStopGraceMs);
-        this.#endToken();
+        await this.#endToken();
       }
     }
     this.#enter("gone");
@@ -316,8 +316,8 @@ export class LocalPod implements ProgramOwner {
       await untilQuiet(this.network, terminationDrainMs(this.plan));
   }
 
-  #endToken(): void {
-    this.#settings.tokens.end(tokenFile(this, this.#settings));
+  #endToken(): Promise<void> {
+    return this.#settings.tokens.end(tokenFile(this, this.#settings));
   }
 
   #enter(phase: PodPhase): void {

@@ -45,17 +45,30 @@ test("a token is rewritten until its pod has gone", async () => {
     timeoutMs: 60_000,
     what: () => "a new token",
   });
-  tokens.end(file);
-  await rm(path.dirname(file), { recursive: true, force: true });
-  // The key is not used by another token any more; one that was being written removes itself.
-  await waitUntil(
-    () =>
-      stat(file).then(
-        () => false,
-        () => true,
-      ),
-    { timeoutMs: 60_000, what: () => "no token" },
-  );
+  await tokens.end(file);
+  await rm(path.dirname(file), { recursive: true });
+  await assert.rejects(stat(file), { code: "ENOENT" });
+});
+
+test("who ends a token that is being written waits until it is: its folder goes as a whole then", async () => {
+  const folder = temporaryFolder("tulle-tokens-");
+  const tokens = new WorkloadTokens({ stateFolder: folder, onTrouble: assert.fail, rewriteAfterMs: 1 });
+  const [begun, goOn] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const file = path.join(folder, "token");
+  const done: string[] = [];
+  let writes = 0;
+  await tokens.begin(claims, file, async () => {
+    writes += 1;
+    if (writes === 1) return;
+    begun.resolve();
+    await goOn.promise;
+    done.push("written");
+  });
+  await begun.promise;
+  const ended = tokens.end(file).then(() => done.push("ended"));
+  goOn.resolve();
+  await ended;
+  assert.deepEqual([done, writes], [["written", "ended"], 2]);
 });
 
 for (const [name, jumpMs] of [

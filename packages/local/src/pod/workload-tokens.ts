@@ -1,6 +1,5 @@
 // Hands each pod the token by which its agent proves who the pod is: a file for its owner alone, rewritten long before
 // it expires.
-import { rm } from "node:fs/promises";
 import path from "node:path";
 import type { WorkloadIdentityClaims, WorkloadTokenSigningKey } from "@tulle/identity/workload-token";
 
@@ -24,6 +23,12 @@ export interface WorkloadTokensOptions {
 /** Replaces the file's content in one step. */
 type WriteToken = (file: string, text: string) => Promise<void>;
 
+interface KeptToken {
+  timer: NodeJS.Timeout | undefined;
+  /** The last look at the clock, with what was written at it. */
+  looking: Promise<void>;
+}
+
 interface Opened {
   readonly tokens: typeof import("@tulle/identity/workload-token");
   readonly writeSecretFile: typeof import("@tulle/identity").writeSecretFile;
@@ -32,7 +37,8 @@ interface Opened {
 
 export class WorkloadTokens {
   readonly #options: WorkloadTokensOptions;
-  readonly #timers = new Map<string, NodeJS.Timeout>();
+  /** By file. */
+  readonly #kept = new Map<string, KeptToken>();
   #opened: Promise<Opened> | undefined;
   /** The present trouble has been told. */
   #hasTold = false;
@@ -68,32 +74,34 @@ export class WorkloadTokens {
     const { now = Date.now, longestSleepMs: sleepMs = longestSleepMs } = this.#options;
     let beganMs = now();
     let pauseMs = this.#pauseMs(await this.#write(claims, file, write));
+    const kept: KeptToken = { timer: undefined, looking: Promise.resolve() };
     const sleep = (): void => {
       const leftMs = Math.max(0, beganMs + pauseMs - now());
-      const timer = setTimeout(() => void look(), Math.min(leftMs, sleepMs)).unref();
-      this.#timers.set(file, timer);
+      kept.timer = setTimeout(() => (kept.looking = look()), Math.min(leftMs, sleepMs)).unref();
     };
     const look = async (): Promise<void> => {
       const nowMs = now();
       // Before its beginning: the clock was set back.
       if (nowMs >= beganMs && nowMs < beganMs + pauseMs) return sleep();
       beganMs = nowMs;
-      pauseMs = this.#pauseMs(await this.#write(claims, file, write, () => this.#timers.has(file)));
-      if (this.#timers.has(file)) sleep();
-      // The pod has gone meanwhile, and its folder must not come back.
-      else await rm(path.dirname(file), { recursive: true, force: true });
+      const isKept = (): boolean => this.#kept.get(file) === kept;
+      pauseMs = this.#pauseMs(await this.#write(claims, file, write, isKept));
+      if (isKept()) sleep();
     };
+    this.#kept.set(file, kept);
     sleep();
   }
 
-  /** No more of it: the pod has gone. */
-  end(file: string): void {
-    clearTimeout(this.#timers.get(file));
-    this.#timers.delete(file);
+  /** No more of it: the pod has gone. Resolves when nothing of it is written any more, so that its folder may go. */
+  async end(file: string): Promise<void> {
+    const kept = this.#kept.get(file);
+    this.#kept.delete(file);
+    clearTimeout(kept?.timer);
+    await kept?.looking;
   }
 
   close(): void {
-    for (const file of this.#timers.keys()) this.end(file);
+    for (const file of this.#kept.keys()) void this.end(file);
   }
 
   #pauseMs(written: boolean): number {

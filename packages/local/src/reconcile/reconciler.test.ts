@@ -80,7 +80,7 @@ test("replicas without an address are told of, and the others run", async (conte
       xdsAddress: "127.0.0.1:1",
       addressRange: "127.16.4.0/22",
       rootsFile: "/nowhere/root-cert.pem",
-      tokens: { begin: () => Promise.resolve(), end: () => undefined },
+      tokens: { begin: () => Promise.resolve(), end: () => Promise.resolve() },
       clusterId: "local",
       restart: "never",
       podStateFolder: (name) => state.podFolder(name),
