@@ -75,7 +75,8 @@ const usage = `Usage: npm test -- [names]           checks the code's form, then
        npm run test:long -- [names]  runs the long tests alone
        npm run test:interop -- [names]  runs other people's clients against our servers; needs
                                   Java with Maven, Go, Python, apt-get (for Apache) and Chromium
-       npm run test:soak -- [names]  runs the tests that look for leaks for half an hour, or SOAK_MINUTES
+       npm run test:soak -- [names]  runs the tests that look for leaks for half an hour, or SOAK_MINUTES,
+                                  and those that are too long for CI
        npm run test:kubernetes -- [names]  runs the tests that need a cluster beside one of two
                                   nodes that it makes; needs root, Go and apt-get;
                                   --keep leaves the cluster up until Ctrl-C;

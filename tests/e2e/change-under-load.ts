@@ -223,10 +223,11 @@ async function replaceEachSort(
   await load.caughtUp();
 }
 
-/** Nothing failed. */
+/** Nothing was left out of what was offered, and nothing failed. */
 function assertAllAnswered(context: TestContext, result: LoadResult): void {
   context.diagnostic(describePace(result));
   assert.equal(result.failed.length, 0, describeFailures(result));
+  assert.equal(result.requests, result.offered);
 }
 
 /** Of calls as well; what stayed open has ended where the gateway or the catalog was replaced. */

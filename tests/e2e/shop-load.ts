@@ -54,7 +54,9 @@ export interface LoadResult {
   readonly failed: readonly FailedRequest[];
   /** When the last had ended, since the load began. */
   readonly endedAtMs: number;
-  /** What the machine carried at the end; as asked for, or what it was eased to. */
+  /** What the pace came to over the whole time, as asked for or as it was eased. */
+  readonly offered: number;
+  /** The pace at the end. */
   readonly requestsPerSecond: number;
   /** Requests whose time had come and that were not sent yet, at the worst moment. */
   readonly mostBehind: number;
@@ -212,6 +214,7 @@ export class ShopLoad {
       requests: this.#sent,
       failed: this.#failed,
       endedAtMs,
+      offered: this.#due(),
       requestsPerSecond: this.#pace.requestsPerSecond,
       mostBehind: this.#mostBehind,
       tookMs: this.#tookMs.sort((a, b) => a - b),
