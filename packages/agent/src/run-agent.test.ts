@@ -262,6 +262,7 @@ test("the bootstrap is a file for its owner, and the same document that the prox
         ended: proxyEnded.promise,
         isReady: () => Promise.resolve(false),
         metrics: () => Promise.resolve(undefined),
+        taken: () => Promise.resolve(undefined),
         stop: () => Promise.resolve(proxyEnded.resolve(0)),
       });
     },

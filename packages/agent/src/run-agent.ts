@@ -1,7 +1,6 @@
 // The agent's life: from its settings to a relay, a bootstrap and a proxy, and back down when the platform says so.
 import { isIPv6 } from "node:net";
 import path from "node:path";
-import { setTimeout as pause } from "node:timers/promises";
 import { makeOwnFolder, makeSocketPath, writeSecretFile } from "@tulle/identity/own";
 import { type ExpositionFormat, type Logger, Logging, MetricRegistry } from "@tulle/telemetry";
 import { systemClock } from "@tulle/timing";
@@ -10,6 +9,7 @@ import { encodePeerMetadata, peerMetadata, peerMetadataVariable } from "./bootst
 import type { RunningDataPlane, StartDataPlane } from "./data-plane/data-plane.ts";
 import { startEnvoy } from "./data-plane/envoy.ts";
 import { startTulle } from "./data-plane/tulle.ts";
+import { EndHold } from "./end-hold.ts";
 import { startHealthServer } from "./health-server.ts";
 import { startIdentity } from "./identity/start-identity.ts";
 import type { WorkloadIdentity } from "./identity/workload-identity.ts";
@@ -120,6 +120,11 @@ async function run(
     const proxyEnv = { ...env, [peerMetadataVariable]: encodePeerMetadata(peerMetadata(settings)) };
     const bootstrap = bootstrapMessage(document);
     let proxy: RunningDataPlane | undefined;
+    const endHold = new EndHold({
+      taken: () => proxy?.taken() ?? Promise.resolve(undefined),
+      leastMs: settings.endHoldMs,
+      mostMs: settings.endHoldMostMs,
+    });
     await using _health = await startHealthServer({
       // A platform asks at the pod's address, programs of the pod at localhost.
       podAddress: hasOwnNetwork(settings) ? "::" : settings.podAddress,
@@ -129,7 +134,7 @@ async function run(
         log.info("a program of the pod says that it needs its proxy no more");
         quit.abort();
       },
-      drained: () => pause(settings.endHoldMs, undefined, { ref: false }),
+      drained: () => endHold.ended(),
       dataPlane: () => proxy,
       metrics: new MergedMetrics({
         application: settings.applicationMetrics,

@@ -33,8 +33,10 @@ export interface AgentSettings {
   readonly drainMs: number;
   /** How long it takes connections after SIGTERM: clients learn only now that the workload leaves. */
   readonly minimumDrainMs: number;
-  /** How long a hook of the pod's programs waits; they are told to end after it. */
+  /** How long a hook of the pod's programs waits at least; they are told to end after it. */
   readonly endHoldMs: number;
+  /** At most, while somebody still asks them. */
+  readonly endHoldMostMs: number;
   /** Ports of Tulle's proxy that only programs of this user may connect to. */
   readonly ownUserPorts: ReadonlySet<number>;
   /** Addresses (`127.16.4.0/22`) at which Tulle's proxy talks to programs of this user alone. */
@@ -190,6 +192,11 @@ export const agentVariables = [
     fallback: "5000",
   },
   {
+    name: "TULLE_END_HOLD_MOST_MS",
+    meaning: "how long they are kept at most while somebody still asks them",
+    fallback: "15000",
+  },
+  {
     name: "TULLE_LISTENER_DRAIN_MS",
     meaning: "how long connections of a listener that was removed or changed may go on",
     fallback: "45000",
@@ -244,6 +251,7 @@ export function parseSettings(env: Environment): ParsedSettings {
     drainMs: whole("TULLE_DRAIN_MS", 0, 3_600_000),
     minimumDrainMs: whole("TULLE_MINIMUM_DRAIN_MS", 0, 3_600_000),
     endHoldMs: whole("TULLE_END_HOLD_MS", 0, 3_600_000),
+    endHoldMostMs: whole("TULLE_END_HOLD_MOST_MS", 0, 3_600_000),
     ownUserPorts: parsePorts(text("TULLE_OWN_USER_PORTS"), problems),
     ownUserRange: parseRange(text("TULLE_OWN_USER_RANGE"), problems),
     memoryLimitBytes: whole("TULLE_PROXY_MEMORY_LIMIT_BYTES", 0, Number.MAX_SAFE_INTEGER),

@@ -11,9 +11,15 @@ export interface RunningDataPlane {
   isReady(): Promise<boolean>;
   /** In that format if it knows it; undefined = it does not answer. */
   metrics(format: ExpositionFormat): Promise<ProxyMetrics | undefined>;
+  /** Requests and connections that the workload has been sent so far; undefined = it does not answer. */
+  taken(): Promise<number | undefined>;
   /** Asks clients to leave, and ends when they have. */
   stop(times: DrainTimes): Promise<void>;
 }
+
+/** Envoy's names of what is sent to the workload, as the control plane calls them. */
+export const takenStats =
+  /^(?:http\.(?:inbound_|InboundPassthroughCluster).*\.downstream_rq_total|tcp\.(?:inbound\||InboundPassthroughCluster).*\.downstream_cx_total)$/;
 
 export interface ProxyMetrics {
   readonly format: ExpositionFormat;

@@ -7,7 +7,7 @@ import { parseListenDescriptors, WayIn, type WayInOptions } from "@tulle/listeni
 import type { DrainTimes } from "@tulle/proxy";
 import { adminAddress as adminAddressOf } from "../bootstrap/bootstrap.ts";
 import { adminRequest } from "./admin-request.ts";
-import type { ProxyMetrics, RunningDataPlane, StartDataPlane } from "./data-plane.ts";
+import { type ProxyMetrics, type RunningDataPlane, type StartDataPlane, takenStats } from "./data-plane.ts";
 
 export const startEnvoy: StartDataPlane = async ({ settings, bootstrapPath, env, logging }) => {
   const log = logging.logger("agent");
@@ -101,6 +101,11 @@ class EnvoyProcess implements RunningDataPlane {
   async metrics(): Promise<ProxyMetrics | undefined> {
     const text = await this.#admin("GET", "/stats/prometheus");
     return text === undefined ? undefined : { format: "prometheus", text };
+  }
+
+  async taken(): Promise<number | undefined> {
+    const stats = await this.#admin("GET", `/stats?filter=${encodeURIComponent(takenStats.source)}`);
+    return stats?.split("\n").reduce((sum, line) => sum + Number(line.split(": ")[1] ?? 0), 0);
   }
 
   async stop({ leastMs, mostMs }: DrainTimes): Promise<void> {

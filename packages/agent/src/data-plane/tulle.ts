@@ -1,6 +1,7 @@
 // Runs Tulle's proxy in the agent's own process: one process a pod, one memory of it.
+import { Counter } from "@tulle/telemetry";
 import { joined, runInSlices } from "@tulle/timing";
-import type { StartDataPlane } from "./data-plane.ts";
+import { type StartDataPlane, takenStats } from "./data-plane.ts";
 
 export const startTulle: StartDataPlane = async ({ settings, bootstrap, env, logging }) => {
   // Loaded only when it is wanted: an agent beside Envoy has no use for it.
@@ -25,6 +26,12 @@ export const startTulle: StartDataPlane = async ({ settings, bootstrap, env, log
     metrics: async (format) => {
       const text = await runInSlices(joined(proxy.metrics.pieces({ format, isPart: true })));
       return { format, text };
+    },
+    taken: () => {
+      let taken = 0;
+      for (const { statName, metric } of proxy.metrics.allSeries())
+        if (statName !== undefined && metric instanceof Counter && takenStats.test(statName)) taken += metric.value;
+      return Promise.resolve(taken);
     },
     stop: (times) => proxy.stop(times),
   };

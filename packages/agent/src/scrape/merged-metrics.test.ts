@@ -28,6 +28,7 @@ const dataPlane: RunningDataPlane = {
           ? `# TYPE istio_requests counter\nistio_requests_total{a="b"} 1 # {trace_id="0af7"} 1\n${bytes}`
           : `# TYPE istio_requests_total counter\nistio_requests_total{a="b"} 1\n${bytes}`,
     }),
+  taken: () => Promise.resolve(undefined),
   stop: () => Promise.resolve(),
 };
 

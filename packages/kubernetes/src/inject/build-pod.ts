@@ -16,7 +16,7 @@ import {
   withMetadata,
 } from "./pod.ts";
 import type { PodSettings } from "./pod-settings.ts";
-import { agentPort, defaultGraceSeconds, rewriteHandlers } from "./probes.ts";
+import { agentPort, graceSecondsOf, longestHoldMs, rewriteHandlers } from "./probes.ts";
 import { answersDns, proxyContainer, type ProxyContainerSettings, proxyVolumes } from "./sidecar-container.ts";
 import type { InjectionValues } from "./values.ts";
 import { ownerUri, type Workload } from "./workload.ts";
@@ -111,9 +111,7 @@ export function injectGateway(parts: PodParts): BuiltPod {
  * Afterwards the kubelet ends it.
  */
 function drainMsWithin(spec: Pod["spec"]): number {
-  const graceSeconds = spec["terminationGracePeriodSeconds"];
-  const graceMs = 1000 * (typeof graceSeconds === "number" ? graceSeconds : defaultGraceSeconds);
-  return Math.min(Math.max(graceMs - endingMs, leastDrainMs), mostDrainMs);
+  return Math.min(Math.max(graceSecondsOf(spec) * 1000 - endingMs, leastDrainMs), mostDrainMs);
 }
 
 /**
@@ -173,6 +171,7 @@ function common(
     mergedMetrics: merged?.port === String(agentPort) ? undefined : merged,
     proxyConfig: settings.proxyConfig,
     proxyMetadata: { ...mesh.defaultConfig?.proxyMetadata, ...settings.proxyConfig.proxyMetadata },
+    longestHoldMs: longestHoldMs(rest.spec),
     readiness: settings.readiness,
     userVolumeMounts: settings.userVolumeMounts,
   };

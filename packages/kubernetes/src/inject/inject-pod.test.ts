@@ -377,6 +377,25 @@ for (const { name, more, podSpec = {}, is } of hooks) {
   });
 }
 
+for (const [seconds, most] of [
+  [undefined, undefined],
+  [20, "10000"],
+  [300, undefined],
+] as const) {
+  test(`of a grace of ${seconds ?? "the usual"} seconds the hook takes half at the most`, () => {
+    const podSpec = seconds === undefined ? {} : { terminationGracePeriodSeconds: seconds };
+    const result = inject({ spec: { ...podSpec, containers: [{ name: "main", image: "a" }] } });
+    assert.equal(result.outcome, "injected");
+    const [, proxy] = result.pod.spec.initContainers as readonly { readonly env?: readonly NamedValue[] }[];
+    assert.equal(proxy?.env?.find(({ name }) => name === "TULLE_END_HOLD_MOST_MS")?.value, most);
+  });
+}
+
+interface NamedValue {
+  readonly name: string;
+  readonly value?: string;
+}
+
 test("values have Istio's names", () => {
   const file = {
     revision: "canary",

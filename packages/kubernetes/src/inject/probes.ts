@@ -35,10 +35,10 @@ const lifecycleFields = [
 
 /** Where the agent answers once clients have had the time to learn that the pod leaves. */
 const drainPath = "/app-lifecycle/drain";
-/** The hook takes up to 5 s of it; the program has the rest for its last requests. */
+/** The hook takes up to half of it; the program has the rest for its last requests. */
 const leastGraceSeconds = 10;
 /** Kubernetes': between SIGTERM and SIGKILL. */
-export const defaultGraceSeconds = 30;
+const defaultGraceSeconds = 30;
 
 /** `proxyName`: the proxy's own container, which is left as it is. What was rewritten before stays. */
 export function rewriteHandlers(pod: Pod, proxyName: string): RewrittenHandlers {
@@ -47,8 +47,7 @@ export function rewriteHandlers(pod: Pod, proxyName: string): RewrittenHandlers 
   const rewritten = (container: Container): Container =>
     container.name === proxyName ? container : rewriteContainer(container, probes, warnings);
   const { spec } = pod;
-  const graceSeconds = spec["terminationGracePeriodSeconds"] ?? defaultGraceSeconds;
-  const isHeld = typeof graceSeconds === "number" && graceSeconds >= leastGraceSeconds;
+  const isHeld = graceSecondsOf(spec) >= leastGraceSeconds;
   const containers = spec.containers.map((each) => {
     const container = rewritten(each);
     return isHeld && each.name !== proxyName ? holdEnd(container) : container;
@@ -56,6 +55,17 @@ export function rewriteHandlers(pod: Pod, proxyName: string): RewrittenHandlers 
   const initContainers = spec.initContainers?.map(rewritten);
   const changed = { ...spec, containers, ...(initContainers === undefined ? {} : { initContainers }) };
   return { pod: { ...pod, spec: changed }, probes, warnings };
+}
+
+export function graceSecondsOf(spec: Pod["spec"]): number {
+  const graceSeconds = spec["terminationGracePeriodSeconds"];
+  return typeof graceSeconds === "number" ? graceSeconds : defaultGraceSeconds;
+}
+
+/** How long the hook may hold programs; undefined = as long as the agent holds them by itself, half the usual grace. */
+export function longestHoldMs(spec: Pod["spec"]): number | undefined {
+  const graceSeconds = graceSecondsOf(spec);
+  return graceSeconds < defaultGraceSeconds ? graceSeconds * 500 : undefined;
 }
 
 function rewriteContainer(container: Container, probes: Record<string, AppProbe>, warnings: string[]): Container {

@@ -42,6 +42,8 @@ export interface ProxyContainerSettings {
   };
   /** Environment as the mesh and the pod have it; the pod's beats the mesh's. */
   readonly proxyMetadata: Readonly<Record<string, string>>;
+  /** How long programs of a pod that leaves are kept at most; undefined = the agent's own time. */
+  readonly longestHoldMs: number | undefined;
   readonly readiness: {
     readonly initialDelaySeconds: number;
     readonly periodSeconds: number;
@@ -208,6 +210,7 @@ function ofMesh(settings: ProxyContainerSettings): readonly Variable[] {
     TULLE_DRAIN_MS: proxyConfig.terminationDrainMs?.toString(),
     // It is ended when the application's containers have: nobody is left who would take a new connection.
     TULLE_MINIMUM_DRAIN_MS: form === "native" ? "0" : undefined,
+    TULLE_END_HOLD_MOST_MS: settings.type === "sidecar" ? settings.longestHoldMs?.toString() : undefined,
     TULLE_LISTENER_DRAIN_MS: proxyConfig.drainMs?.toString(),
     DNS_PROXY_ADDR: answersDns(settings) ? dnsAddress : undefined,
     ISTIO_META_CLUSTER_ID: settings.clusterId,
