@@ -12,7 +12,14 @@ async function openStore(t: TestContext): Promise<KubernetesStore> {
   assert.ok(access, "no KUBECONFIG: run this by npm run test:kubernetes");
   const client = new KubernetesClient(access, "tulle-test");
   const log = new Logging().logger("store");
-  const opened = KubernetesStore.open({ client, analyze: () => [], clock: systemClock, log, withIstioGroups: false });
+  const opened = KubernetesStore.open({
+    client,
+    analyze: () => [],
+    clock: systemClock,
+    log,
+    revision: "default",
+    withIstioGroups: false,
+  });
   const store = await inTime(opened, "the store to open");
   t.after(async () => {
     await store.close();

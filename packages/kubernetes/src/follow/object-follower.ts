@@ -17,6 +17,7 @@ export interface KubernetesObject {
     readonly resourceVersion?: string;
     readonly generation?: number;
     readonly creationTimestamp?: string;
+    readonly labels?: Readonly<Record<string, string>>;
     readonly annotations?: Readonly<Record<string, string>>;
   };
   readonly status?: unknown;

@@ -23,12 +23,15 @@ import type { Clock } from "@tulle/timing";
 import type { KubernetesClient } from "../client/kubernetes-client.ts";
 import { KubernetesError } from "../client/kubernetes-error.ts";
 import { type KubernetesObject, ObjectFollower } from "../follow/object-follower.ts";
+import { istioRevisionLabel, revisionLabel } from "../names.ts";
 import { type Collection, type CollectionChoice, collectionsOf, isOwn, objectPath } from "./collections.ts";
 import { SecretReader } from "./secret-reader.ts";
 import { decidesOnSecrets, wantedSecrets } from "./wanted-secrets.ts";
 
 export interface KubernetesStoreOptions extends CollectionChoice {
   readonly client: KubernetesClient;
+  /** Whose control plane reads. What bears the name of another one is that one's alone. */
+  readonly revision: string;
   readonly analyze: (resources: readonly MeshResource[], options: Pick<Loaded, "drafts">) => readonly Finding[];
   readonly clock: Clock;
   readonly random?: () => number;
@@ -39,6 +42,8 @@ export interface KubernetesStoreOptions extends CollectionChoice {
 export const fieldManager = "tulle";
 /** How long a write waits until the watch tells of it; it was done all the same. */
 const echoMs = 10_000;
+
+type Labels = Readonly<Record<string, string>>;
 
 /** An object as one collection has it. */
 interface Held {
@@ -165,7 +170,7 @@ export class KubernetesStore extends StoreOverMemory {
         written = await orRefused(client.apply<KubernetesObject>(`${path}/status`, status, fieldManager));
       }
       const version = written.metadata.resourceVersion;
-      if (version !== versionBefore) await echo.of(version);
+      if (version !== versionBefore) await echo.of(this.#isRead(resource) ? version : undefined);
       const changed = before === undefined ? "created" : "configured";
       return {
         outcome: version === versionBefore ? "unchanged" : changed,
@@ -244,6 +249,7 @@ export class KubernetesStore extends StoreOverMemory {
 
   #put(collection: Collection, object: KubernetesObject): void {
     const key = keyOfObject(collection, object);
+    if (isOwn(collection) && !this.#isRead(object)) return this.#drop(collection, key);
     const text = keyText(key);
     const { apiVersion, kind } = collection;
     const { resource, findings } = parseResource({ apiVersion, kind, ...object });
@@ -266,6 +272,13 @@ export class KubernetesStore extends StoreOverMemory {
     this.#held.set(text, held.set(collection.path, { key, rank: collection.rank, version, resource: good, told }));
     this.#note(`${collection.path} ${text}`, findings);
     this.#settle(key);
+  }
+
+  /** By the label of a resource of the mesh's kinds, if it has one (Istio's rule: the revision, no tag of it). */
+  #isRead({ metadata }: { readonly metadata: { readonly labels?: Labels | undefined } }): boolean {
+    const { labels } = metadata;
+    const { revision } = this.#options;
+    return (labels?.[revisionLabel] ?? labels?.[istioRevisionLabel] ?? revision) === revision;
   }
 
   #drop(collection: Collection, key: ResourceKey): void {

@@ -89,7 +89,8 @@ export async function runClusterControlPlane(
   const client = new KubernetesClient(access, `tulled/${version}`);
   opening.defer(() => client.close());
   log.info("the cluster is followed", { server: access.server, by: access.origin, revision });
-  const store = await KubernetesStore.open({ client, analyze: analyzeCluster, clock, log, withIstioGroups }, stopped);
+  const read = { client, revision, withIstioGroups };
+  const store = await KubernetesStore.open({ ...read, analyze: analyzeCluster, clock, log }, stopped);
   opening.defer(() => store.close());
   const state = new StateFolder(path.join(options.stateDirectory, ownFolder), log);
   const podName = environment[podNameVariable];
