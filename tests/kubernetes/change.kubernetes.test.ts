@@ -6,6 +6,7 @@ import { nodes } from "../tools/cluster/addresses.ts";
 import { whileApiServerHangs, whileApiServerIsGone } from "../tools/cluster/api-server.ts";
 import { applyObjects, kubectl } from "../tools/cluster/kubectl.ts";
 import { waitFor } from "../tools/processes.ts";
+import type { ClusterPod } from "./cluster-shop.ts";
 import { ReplicatedShop, replicated, requestsPerSecond, rollOut } from "./replicated-shop.ts";
 
 const shop = new ReplicatedShop();
@@ -58,4 +59,27 @@ async function assertFollowed(t: TestContext, name: string, uri: string): Promis
     const answers = async (): Promise<boolean> => (await shop.shop.getBy(node, uri)).status === 200;
     await waitFor(answers, { what: `the route ${name} at ${node.name}`, intervalMs: 100 });
   }
+  await waitFor(async () => (await reconciled(name)) === (await everyProxy()), {
+    what: "the status to count the proxies of both control planes",
+    intervalMs: 500,
+  });
+}
+
+interface Shown {
+  readonly status?: { readonly conditions?: readonly { readonly reason: string; readonly message: string }[] };
+}
+
+async function reconciled(name: string): Promise<string | undefined> {
+  const args = ["get", "virtualservices.networking.tulle.io", name, "-n", "shop", "-o", "json"];
+  const { status } = JSON.parse(await kubectl(args)) as Shown;
+  return status?.conditions?.find(({ reason }) => reason === "UpToDate")?.message;
+}
+
+async function everyProxy(): Promise<string> {
+  const { items } = JSON.parse(await kubectl(["get", "pods", "-A", "-o", "json"])) as { items: readonly ClusterPod[] };
+  const { length } = items.filter(({ metadata, spec: { containers, initContainers = [] } }) => {
+    const isProxy = [...containers, ...initContainers].some((each) => each.name === "istio-proxy");
+    return isProxy && metadata.deletionTimestamp === undefined;
+  });
+  return `${length} of ${length} proxies have it`;
 }

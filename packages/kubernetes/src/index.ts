@@ -39,5 +39,6 @@ export type { Edit } from "./inject/text/edit-yaml.ts";
 export { applyEdits } from "./inject/text/edit-yaml.ts";
 export * from "./inject/text/inject-text.ts";
 export type { ProxiesInSync } from "./status/object-status.ts";
+export { type KnownChange, ReplicaReports } from "./status/replica-reports.ts";
 export { StatusWriter, type StatusWriterOptions } from "./status/status-writer.ts";
 export { collectionPath, objectPath } from "./store/collections.ts";

@@ -93,6 +93,8 @@ export const stateSecret = "tulle-state";
  * authority's rotation, roll-outs' steps. Two that write the same would take back each other's words for ever.
  */
 export const leaderLease = "tulle-leader";
+/** What the other replicas tell it. */
+export const reportsConfigMap = "tulle-replicas";
 /** Of the replica that keeps its revision's own webhooks. */
 export const webhooksLease = (revision: string): string => ofRevision("tulle-webhooks", revision);
 

@@ -7,6 +7,7 @@ import {
   authoritySecret,
   injectorWebhook,
   leaderLease,
+  reportsConfigMap,
   rootsConfigMap,
   stateSecret,
   validatorWebhook,
@@ -121,6 +122,8 @@ function ownNamespaceRules(): readonly Template[] {
       resourceNames: [authoritySecret, stateSecret],
       verbs: ["update", "patch"],
     },
+    // What each replica's proxies have, for the one that writes statuses.
+    { apiGroups: [""], resources: ["configmaps"], resourceNames: [reportsConfigMap], verbs: ["create", "patch"] },
     { apiGroups: [""], resources: ["secrets"], verbs: ["create"] },
     {
       apiGroups: ["coordination.k8s.io"],

@@ -3,7 +3,15 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { KubernetesClient } from "../client/kubernetes-client.ts";
 import { KubernetesError } from "../client/kubernetes-error.ts";
-import { authoritySecret, leaderLease, revisionLabel, rootsConfigMap, stateSecret, webhooksLease } from "../names.ts";
+import {
+  authoritySecret,
+  leaderLease,
+  reportsConfigMap,
+  revisionLabel,
+  rootsConfigMap,
+  stateSecret,
+  webhooksLease,
+} from "../names.ts";
 import { InstallFailure } from "./install-objects.ts";
 import { type InstalledObject, installedKinds, collectionOf, objectText, pathOfObject } from "./object-kinds.ts";
 
@@ -60,6 +68,7 @@ export async function writtenOf({
     ...leases.items
       .filter(({ metadata }) => isOwn(metadata.name))
       .map(({ metadata }) => `/apis/coordination.k8s.io/v1/namespaces/${within}/leases/${metadata.name}`),
+    `/api/v1/namespaces/${within}/configmaps/${reportsConfigMap}`,
     ...[authoritySecret, stateSecret].map((name) => `/api/v1/namespaces/${within}/secrets/${name}`),
   ];
 }

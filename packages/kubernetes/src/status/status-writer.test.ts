@@ -30,10 +30,11 @@ function writerOver(t: TestContext, client: StatusWriterOptions["client"], objec
     known: {
       findings: () => [],
       setAside: () => [],
-      syncs: () => new Map(),
+      changes: () => new Map(),
       refusals: () => [],
       more: () => ({}),
     },
+    replicas: undefined,
     leadership: { isLeader: true, follow: () => () => undefined },
     clock,
     log: new Logging({ sink: () => undefined }).logger("kubernetes"),

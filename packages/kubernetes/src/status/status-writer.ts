@@ -8,7 +8,8 @@ import type { KubernetesClient } from "../client/kubernetes-client.ts";
 import { KubernetesError } from "../client/kubernetes-error.ts";
 import { objectPath } from "../store/collections.ts";
 import type { FollowedObject } from "../store/kubernetes-store.ts";
-import { conditionsIn, objectStatus, type ProxiesInSync, saysSame } from "./object-status.ts";
+import { conditionsIn, objectStatus, saysSame } from "./object-status.ts";
+import type { KnownChange, ReplicaReports } from "./replica-reports.ts";
 
 export interface StatusWriterOptions {
   readonly client: Pick<KubernetesClient, "apply">;
@@ -17,13 +18,15 @@ export interface StatusWriterOptions {
   readonly known: {
     findings(): readonly Finding[];
     setAside(): readonly Finding[];
-    /** Of the newest change of each, by `keyText`. */
-    syncs(): ReadonlyMap<string, ProxiesInSync>;
+    /** The newest of each, by `keyText`. */
+    changes(): ReadonlyMap<string, KnownChange>;
     /** What proxies refuse, in words. */
     refusals(key: ResourceKey): readonly string[];
     /** Fields of kinds that have their own. */
     more(key: ResourceKey): Readonly<Record<string, unknown>>;
   };
+  /** Undefined where there is no other. */
+  readonly replicas: Pick<ReplicaReports, "syncOf" | "refusalsOf"> | undefined;
   readonly leadership: { readonly isLeader: boolean; readonly follow: (listener: () => void) => () => void };
   readonly clock: Clock;
   readonly log: Logger;
@@ -96,13 +99,13 @@ export class StatusWriter {
   }
 
   #due(): [FollowedObject, object][] {
-    const { store, known, clock } = this.#options;
+    const { store, known, replicas, clock } = this.#options;
     const byKey = (findings: readonly Finding[]): ReadonlyMap<string, readonly Finding[]> =>
       Map.groupBy(
         findings.filter(({ resource }) => resource !== undefined),
         ({ resource }) => keyText(resource!),
       );
-    const [findings, setAside, syncs] = [byKey(known.findings()), byKey(known.setAside()), known.syncs()];
+    const [findings, setAside, changes] = [byKey(known.findings()), byKey(known.setAside()), known.changes()];
     const objects = store.objects();
     const versions = new Map(objects.map((object) => [idOf(object), object.version]));
     for (const [id, { over }] of this.#written) if (versions.get(id) !== over) this.#written.delete(id);
@@ -115,12 +118,13 @@ export class StatusWriter {
       // Of Istio's groups Istio may write, too: over its words only what it cannot know is said.
       if (!isOurs && !isShadowed && isOfOthers(there)) return [];
       const text = keyText(key);
+      const change = changes.get(text);
       const facts = {
         ...object,
         setAside: setAside.get(text) ?? [],
         findings: isShadowed ? [] : (findings.get(text) ?? []),
-        refusals: known.refusals(key),
-        sync: syncs.get(text),
+        refusals: [...known.refusals(key), ...(replicas?.refusalsOf(text) ?? [])],
+        sync: replicas === undefined ? change?.sync : replicas.syncOf(text, object.generation, change),
         more: isOurs ? known.more(key) : {},
       };
       const next = objectStatus(facts, there, clock.nowMs());

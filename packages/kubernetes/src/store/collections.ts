@@ -1,5 +1,6 @@
 // Which collections of an API server are followed, and what of each: one row for every kind that the mesh reads.
 import { type Kind, kindDefinitions, kinds, rootNamespaces } from "@tulle/config";
+import { reportsConfigMap } from "../names.ts";
 
 export interface Collection {
   readonly kind: Kind;
@@ -55,6 +56,8 @@ const meshConfigMaps: readonly Collection[] = rootNamespaces.map((namespace) => 
   kind: "ConfigMap",
   apiVersion: "v1",
   path: `/api/v1/namespaces/${namespace}/configmaps`,
+  // It changes as proxies answer, and says nothing of the mesh.
+  query: { fieldSelector: `metadata.name!=${reportsConfigMap}` },
   rank: 0,
 }));
 

@@ -1,7 +1,8 @@
 // What a running control plane knows of its resources, as whoever writes their statuses asks for it.
 import { keyText, type ResourceKey } from "@tulle/config";
+import type { ChangeSync } from "@tulle/config/api";
 import type { RunningControlPlane } from "@tulle/control-plane";
-import type { ProxiesInSync, StatusWriterOptions } from "@tulle/kubernetes";
+import type { KnownChange, ProxiesInSync, StatusWriterOptions } from "@tulle/kubernetes";
 
 /** Of a roll-out that is under way: more is told by `tulle rollout`. */
 const rolloutFields = ["phase", "weight", "revision", "step"] as const;
@@ -11,16 +12,18 @@ export function knownOfObjects(running: RunningControlPlane): StatusWriterOption
   return {
     findings: () => running.findings(),
     setAside: () => stages.accepted.findings,
-    syncs: () => {
-      const syncs = new Map<string, ProxiesInSync>();
+    changes: () => {
+      const changes = new Map<string, KnownChange>();
       // The oldest first: of one object the newest stays.
-      for (const { kind, namespace, name, proxies } of timeline.since(0)) {
+      for (const { kind, namespace, name, time, proxies } of timeline.since(0)) {
         if (kind === "") continue;
-        const key = keyText({ kind, namespace, name });
-        if (proxies === undefined || proxies.isCutShort === true) syncs.delete(key);
-        else syncs.set(key, { ...proxies, isDone: proxies.tookMs !== undefined });
+        const isCounted = proxies !== undefined && proxies.isCutShort !== true;
+        changes.set(keyText({ kind, namespace, name }), {
+          changedAtMs: Date.parse(time),
+          sync: isCounted ? syncOf(proxies) : undefined,
+        });
       }
-      return syncs;
+      return changes;
     },
     refusals: (key) =>
       (stages.statusOf(key)?.rejections ?? []).map(
@@ -33,4 +36,8 @@ export function knownOfObjects(running: RunningControlPlane): StatusWriterOption
       return Object.fromEntries(told.filter(([, value]) => value !== undefined));
     },
   };
+}
+
+function syncOf({ connected, inSync, tookMs }: ChangeSync): ProxiesInSync {
+  return { connected, inSync, isDone: tookMs !== undefined };
 }

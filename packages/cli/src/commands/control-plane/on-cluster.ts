@@ -27,6 +27,7 @@ import {
   LeaderElection,
   leaderLease,
   podNameVariable,
+  ReplicaReports,
   RootConfigMaps,
   rootNamespace,
   SecretAuthority,
@@ -108,12 +109,13 @@ export async function runClusterControlPlane(
   const names = new Set([...controlPlaneHosts(defaultRevision), ...controlPlaneHosts(revision), istioHost]);
   const [first, ...others] = [...names];
   const everywhere = allAddresses();
+  const alive = replicasIn(store, podName ?? "tulled", isPods);
   const running = await runControlPlane({
     ...options,
     ...(podName === undefined ? {} : { instanceId: podName }),
     store,
     state,
-    replicas: replicasIn(store, podName ?? "tulled", isPods),
+    replicas: alive,
     shared: new SecretTexts({ client, namespace, clock, log }),
     xdsTlsAddress: options.xdsTlsAddress ?? { host: everywhere, port: controlPlanePorts.xds.targetPort },
     ...(options.joinAddress?.host === "0.0.0.0" ? { joinAddress: { ...options.joinAddress, host: everywhere } } : {}),
@@ -156,14 +158,13 @@ export async function runClusterControlPlane(
   });
   opening.defer(() => webhooks.close());
   authority.follow(() => webhooks.renew());
-  const statuses = new StatusWriter({
-    client,
-    store,
-    known: knownOfObjects(running),
-    leadership: election,
-    clock,
-    log,
-  });
+  const common = { client, store, known: knownOfObjects(running), leadership: election, clock, log };
+  const replicas =
+    podName === undefined || !isPods
+      ? undefined
+      : new ReplicaReports({ ...common, namespace, own: podName, isAlive: (name) => alive.isAlive(name) });
+  opening.defer(() => replicas?.close());
+  const statuses = new StatusWriter({ ...common, replicas });
   opening.defer(() => statuses.close());
   // Last of all: whoever leads can do all that is to be done.
   election.start();
