@@ -1,6 +1,6 @@
 // How long programs of a pod that leaves are kept from ending. Clients learn that it leaves when the control plane has
-// told their proxies, or kube-proxy its node: in a moment, or in seconds where nodes have much to do. Who still asks has
-// not learned it.
+// told their proxies, or kube-proxy its node: in a moment, or in seconds where nodes have much to do. Who still asks
+// has not learned it.
 import { setTimeout as pause } from "node:timers/promises";
 
 export interface EndHoldOptions {
