@@ -14,6 +14,7 @@ import { measureGrpc, measureHttp1, measureHttp2 } from "./one-proxy/measure-req
 import { measureHandshakes } from "./handshakes/measure-handshakes.ts";
 import { measureIdle, measureIdleHttp2 } from "./idle/measure-idle.ts";
 import { measureUpgrade } from "./mesh/measure-upgrade.ts";
+import { measureKubernetes } from "./kubernetes/measure-kubernetes.ts";
 import { measureMtls, measureMtlsGrpc, measureMtlsHttp2 } from "./mtls/measure-mtls.ts";
 import { measurePush } from "./push/measure-push.ts";
 import { measurePolicies } from "./policies/measure-policies.ts";
@@ -142,6 +143,12 @@ const scenarios: readonly Scenario[] = [
     name: "namespaces",
     summary: "ten pods until Ready, in networks of their own and in loopback mode; takes root",
     run: measureNamespaces,
+    isCompared: false,
+  },
+  {
+    name: "kubernetes",
+    summary: "a cluster's control plane, its webhook, and what a sidecar adds to a pod's start; takes root and Go",
+    run: measureKubernetes,
     isCompared: false,
   },
 ];
