@@ -82,3 +82,34 @@ test("what bears another revision's name is that revision's alone", async (t) =>
     await tell(group, "others", { "tulle.io/rev": "stable" });
   }
 });
+
+test("it counts each object that cannot be read, from before somebody asks, too", async (t) => {
+  const server = await scriptedApiServer(t, [{ lines: [listEnd], isOpen: true }]);
+  const log = new Logging({ sink: () => undefined }).logger("kubernetes");
+  const options = { client: server.client(), revision: "default", analyze: () => [], clock: systemClock, log };
+  const store = await inTime(KubernetesStore.open({ ...options, withIstioGroups: false }), "the lists");
+  t.after(() => store.close());
+  const http = [{ route: [{ destination: { host: "a" } }] }];
+  let [version, count, hear] = [6, 0, (): void => undefined];
+  const tell = (name: string, hosts: unknown): void => {
+    version += 1;
+    const metadata = { name, namespace: "shop", resourceVersion: String(version) };
+    const object = { apiVersion: "networking.tulle.io/v1", kind: "VirtualService", metadata, spec: { hosts, http } };
+    server.say("/apis/networking.tulle.io/v1/virtualservices", { type: "ADDED", object });
+  };
+  const known = Promise.withResolvers<void>();
+  store.watch(() => known.resolve());
+  tell("bad", 1);
+  tell("good", ["a"]);
+  await inTime(known.promise, "one that can be read");
+  store.followUnread((times) => {
+    count += times;
+    hear();
+  });
+  assert.equal(count, 1);
+  const again = Promise.withResolvers<void>();
+  hear = again.resolve;
+  tell("bad", 2);
+  await inTime(again.promise, "another one");
+  assert.equal(count, 2);
+});

@@ -89,6 +89,9 @@ export class KubernetesStore extends StoreOverMemory {
   /** What was found in objects when they were read, by collection and key. */
   readonly #found = new Map<string, readonly Finding[]>();
   #findingsAreDue = false;
+  /** How often an object came that cannot be read. */
+  #unread = 0;
+  #onUnread: ((times: number) => void) | undefined;
 
   private constructor(options: KubernetesStoreOptions) {
     super(new MemoryStore({ analyze: options.analyze }));
@@ -125,6 +128,12 @@ export class KubernetesStore extends StoreOverMemory {
       const least = Math.min(...all.map(({ rank }) => rank));
       return all.map(({ told, rank }) => (rank === least ? told : { ...told, isShadowed: true }));
     });
+  }
+
+  /** One listener: how often an object came that cannot be read, first until now, then each time. */
+  followUnread(listener: (times: number) => void): void {
+    this.#onUnread = listener;
+    listener(this.#unread);
   }
 
   /** Resolves once everything that is there has been read; tries until then, or until it is given up. */
@@ -258,6 +267,10 @@ export class KubernetesStore extends StoreOverMemory {
     const good = resource ?? held.get(collection.path)?.resource;
     const { resourceVersion: version, generation = 0 } = object.metadata;
     const isRead = resource !== undefined;
+    if (!isRead) {
+      this.#unread += 1;
+      this.#onUnread?.(1);
+    }
     const told = isOwn(collection)
       ? {
           key,

@@ -137,6 +137,11 @@ export async function runClusterControlPlane(
     pem: () => authority.signing.trustBundlePem,
     follow: (listener: () => void) => authority.follow(listener),
   };
+  const unread = running.metrics.counter({
+    name: "pilot_k8s_object_errors",
+    help: "Objects of the cluster that could not be read.",
+  });
+  store.followUnread((times) => unread.add(times));
   const configMaps = new RootConfigMaps({ client, store, roots, leadership: election, clock, log });
   opening.defer(() => configMaps.close());
   const webhookRoots = new WebhookRoots({ client, revision, roots, leadership: webhooksElection, clock, log });
