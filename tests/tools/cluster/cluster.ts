@@ -45,12 +45,13 @@ export async function startCluster(images: readonly string[]): Promise<Cluster> 
     ),
   );
   const environment = { ...runner.environment, KUBECONFIG: files.kubeconfig };
-  await runner.ready("kubelet-node1", async () => {
-    const wait = ["wait", "node", ...nodes.map(({ name }) => name), "--for=condition=Ready", "--timeout=50s"];
+  const isReady = async (name: string): Promise<boolean> => {
+    const wait = ["wait", "node", name, "--for=condition=Ready", "--timeout=5s"];
     const { code, stderr } = await runCommand("kubectl", wait, { env: environment });
     if (code !== 0) throw new Error(stderr);
     return true;
-  });
+  };
+  await Promise.all(nodes.map(({ name }) => runner.ready(`kubelet-${name}`, () => isReady(name))));
   return { folder, kubeconfig: files.kubeconfig, environment };
 }
 
