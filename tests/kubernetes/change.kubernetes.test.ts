@@ -59,8 +59,16 @@ async function assertFollowed(t: TestContext, name: string, uri: string): Promis
     const answers = async (): Promise<boolean> => (await shop.shop.getBy(node, uri)).status === 200;
     await waitFor(answers, { what: `the route ${name} at ${node.name}`, intervalMs: 100 });
   }
-  await waitFor(async () => (await reconciled(name)) === (await everyProxy()), {
+  let counted: string | undefined;
+  let every: string;
+  const countsAll = async (): Promise<boolean> => {
+    [counted, every] = await Promise.all([reconciled(name), everyProxy()]);
+    return counted === every;
+  };
+  const details = (): string => `it says "${counted}", not "${every}"`;
+  await waitFor(countsAll, {
     what: "the status to count the proxies of both control planes",
+    details,
     intervalMs: 500,
   });
 }
@@ -75,10 +83,13 @@ async function reconciled(name: string): Promise<string | undefined> {
   return status?.conditions?.find(({ reason }) => reason === "UpToDate")?.message;
 }
 
+/** Of a sidecar, and of a gateway. */
+const proxyNames = ["tulle-proxy", "istio-proxy"];
+
 async function everyProxy(): Promise<string> {
   const { items } = JSON.parse(await kubectl(["get", "pods", "-A", "-o", "json"])) as { items: readonly ClusterPod[] };
   const { length } = items.filter(({ metadata, spec: { containers, initContainers = [] } }) => {
-    const isProxy = [...containers, ...initContainers].some((each) => each.name === "istio-proxy");
+    const isProxy = [...containers, ...initContainers].some(({ name }) => proxyNames.includes(name));
     return isProxy && metadata.deletionTimestamp === undefined;
   });
   return `${length} of ${length} proxies have it`;

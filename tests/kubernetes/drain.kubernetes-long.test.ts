@@ -1,5 +1,5 @@
 // Each node of a cluster is drained under load, as people do it before they take a machine away. No request fails.
-import { before, test } from "node:test";
+import { test } from "node:test";
 import { nodes } from "../tools/cluster/addresses.ts";
 import { applyObjects, kubectl } from "../tools/cluster/kubectl.ts";
 import { allAvailable, gateway, ReplicatedShop, replicated, rolledOut } from "./replicated-shop.ts";
@@ -10,9 +10,7 @@ import { allAvailable, gateway, ReplicatedShop, replicated, rolledOut } from "./
  */
 const patient = { op: "add", path: "/spec/template/spec/containers/0/readinessProbe/timeoutSeconds", value: 20 };
 
-const shop = new ReplicatedShop();
-
-before(async () => {
+const shop = new ReplicatedShop(async () => {
   const names = replicated.map((each) => each.slice("shop/".length));
   for (const name of names)
     await kubectl(["patch", "-n", "shop", `deployment/${name}`, "--type=json", "-p", JSON.stringify([patient])]);

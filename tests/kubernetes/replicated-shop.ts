@@ -16,7 +16,8 @@ const load = { seed: 20_261_128, requestsPerSecond, maxInFlight: 512, minSeconds
 export class ReplicatedShop {
   #shop: ClusterShop | undefined;
 
-  constructor() {
+  /** `prepare` ends the preparations. */
+  constructor(prepare: () => Promise<void> = async () => undefined) {
     before(async () => {
       await installByHelm();
       this.#shop = await ClusterShop.apply();
@@ -25,6 +26,7 @@ export class ReplicatedShop {
         await kubectl(["scale", "-n", namespace, `deployment/${name}`, "--replicas=2"]);
       }
       await allAvailable();
+      await prepare();
     });
     after(async () => {
       await this.#shop?.[Symbol.asyncDispose]();
