@@ -35,6 +35,7 @@ test("five variables are enough", () => {
       drainMs: 5000,
       minimumDrainMs: 5000,
       endHoldMs: 5000,
+      endHoldMostMs: 15_000,
       isMachine: false,
       listenerDrainMs: 45_000,
       memoryLimitBytes: 0,
