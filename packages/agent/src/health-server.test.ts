@@ -5,7 +5,8 @@ import { type IncomingMessage, request } from "node:http";
 import net from "node:net";
 import { test } from "node:test";
 import { freeAddressBlock, waitFor } from "../../../tests/tools/processes.ts";
-import { healthPort, maxAwaited, maxPages, startHealthServer } from "./health-server.ts";
+import { healthPort } from "./health-address.ts";
+import { maxAwaited, maxPages, startHealthServer } from "./health-server.ts";
 import { metricsPort } from "./settings.ts";
 
 /** More than the sockets' buffers of both ends hold. */

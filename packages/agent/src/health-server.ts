@@ -2,6 +2,7 @@
 // agent together, whichever data plane it is, the probes of the pod's application, and a way to end the agent.
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from "node:http";
 import { acceptBacklog, oldestMakesWay } from "@tulle/listening";
+import { healthPath, healthPort } from "./health-address.ts";
 import type { MergedMetrics } from "./scrape/merged-metrics.ts";
 import { metricsPort } from "./settings.ts";
 import type { RunningDataPlane } from "./data-plane/data-plane.ts";
@@ -11,8 +12,6 @@ import type { ProbeDesk } from "./probes/probe-desk.ts";
 // quickly").
 const { createServer } = process.getBuiltinModule("node:http");
 
-export const healthPort = 15_021;
-export const healthPath = "/healthz/ready";
 export const metricsPath = "/stats/prometheus";
 /** By which a program of the pod says that it needs its proxy no more (Istio: a Job's last words). */
 const quitPath = "/quitquitquit";

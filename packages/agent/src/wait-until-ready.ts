@@ -1,7 +1,8 @@
-// What holds a pod's application back until its proxy is ready, where Kubernetes does not do it by itself: a postStart
-// hook of the proxy's container (`tulle agent wait`), which the kubelet waits for before it starts the next one.
+// What holds a pod's application back until its proxy is ready, where Kubernetes does not do it by itself: the init
+// container of the capture, or a postStart hook of the proxy's container (`tulle agent wait`), which the kubelet waits for
+// before it starts the next one.
 import { setTimeout as pause } from "node:timers/promises";
-import { healthPath, healthPort } from "./health-server.ts";
+import { healthPath, healthPort } from "./health-address.ts";
 
 const { request } = process.getBuiltinModule("node:http");
 

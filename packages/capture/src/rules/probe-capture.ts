@@ -7,11 +7,13 @@ const inboundPort = 15_006;
 const host = "127.0.0.1";
 const timeoutMs = 2000;
 
-/** Nobody else listens there: the proxy is not started yet. @throws where the port cannot be tried */
+/** Where nobody listens there, it does so itself meanwhile. @throws where the port cannot be tried */
 export async function isCaptured(port = inboundPort): Promise<boolean> {
   const server = createServer((socket) => socket.destroy());
   const listening = Promise.withResolvers<void>();
-  server.once("error", listening.reject);
+  server.once("error", (error: NodeJS.ErrnoException) =>
+    error.code === "EADDRINUSE" ? listening.resolve() : listening.reject(error),
+  );
   server.listen({ port, host }, listening.resolve);
   await listening.promise;
   try {

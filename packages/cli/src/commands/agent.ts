@@ -1,11 +1,11 @@
 // `tulle agent`: the process beside a workload. Its settings come from the environment, as the platform sets them.
 // `tulle agent wait` holds others back until it is ready.
 import { flushCompileCache } from "node:module";
-import { agentVariables, runAgent, waitUntilReady } from "@tulle/agent";
-import { type Command, InvalidArgumentError } from "commander";
-import { CommandFailure } from "../command/command-failure.ts";
+import { agentVariables, runAgent } from "@tulle/agent";
+import type { Command } from "commander";
 import type { CommandContext } from "../command/command-module.ts";
 import { addExamples } from "../command/command-options.ts";
+import { proxyIsReady, wholeSeconds } from "../command/wait-for-proxy.ts";
 import { wrapItem } from "../printing/wrap-text.ts";
 
 const flushAfterMs = 5000;
@@ -33,23 +33,14 @@ export function register(command: Command, context: CommandContext): void {
 }
 
 const defaultWaitSeconds = 60;
-const periodMs = 100;
 
 function registerWait(command: Command, { env }: CommandContext): void {
   command
     .description("Wait until the agent of this pod is ready: a container's postStart hook.")
-    .option("--timeout <seconds>", "give up, and fail, after so long", seconds, defaultWaitSeconds)
+    .option("--timeout <seconds>", "give up, and fail, after so long", wholeSeconds, defaultWaitSeconds)
     .action(async ({ timeout }: { readonly timeout: number }) => {
       const hasOwnNetwork = (env["ISTIO_META_INTERCEPTION_MODE"] ?? "REDIRECT") !== "NONE";
       const address = hasOwnNetwork ? "127.0.0.1" : (env["INSTANCE_IP"] ?? "127.0.0.1");
-      const answer = await waitUntilReady({ address, timeoutMs: timeout * 1000, periodMs });
-      if (answer === undefined) return;
-      throw new CommandFailure(`the agent is not ready after ${timeout} s: ${answer}`);
+      await proxyIsReady(timeout, address);
     });
-}
-
-function seconds(text: string): number {
-  const value = Number(text);
-  if (/^\d{1,6}$/.test(text) && value > 0) return value;
-  throw new InvalidArgumentError("a whole number of seconds, such as 60, is expected");
 }

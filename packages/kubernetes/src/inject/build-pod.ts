@@ -51,18 +51,17 @@ export function injectSidecar(parts: PodParts): BuiltPod {
     : { pod: rest, probes: {}, warnings: [] };
   const { spec } = pod;
   const form = settings.nativeSidecar ? "native" : "plain";
-  const sidecar = { ...common(parts, rest, name), type: "sidecar", form, probes } as const;
+  const isCaptured = settings.interceptionMode !== "NONE";
+  const isAwaited = form === "native" && isCaptured;
+  const sidecar = { ...common(parts, rest, name), type: "sidecar", form, probes, isAwaited } as const;
   const proxy = overlaid(proxyContainer(sidecar), own);
-  const capture = settings.interceptionMode === "NONE" ? [] : [captureOf(parts, answersDns(sidecar))];
+  const capture = isCaptured ? [captureOf(parts, { dns: answersDns(sidecar), waits: isAwaited })] : [];
   const init = spec.initContainers ?? [];
-  // Without a sidecar that runs by then, other init containers have a network only before the capture.
-  const isFirst = form === "native" || values.cni;
-  const initContainers = [
-    ...(isFirst ? capture : []),
-    ...(form === "native" ? [proxy] : []),
-    ...init,
-    ...(isFirst ? [] : capture),
-  ];
+  // A kubelet looks once a second whether it may start the next container. Beside a native sidecar the capture is made
+  // while the proxy starts, and waits for it: one look less than by a startup probe. Without a sidecar that runs by
+  // then, other init containers have a network only before the capture.
+  const initContainers =
+    form === "native" ? [proxy, ...capture, ...init] : values.cni ? [...capture, ...init] : [...init, ...capture];
   const containers =
     form === "native"
       ? spec.containers
@@ -74,7 +73,7 @@ export function injectSidecar(parts: PodParts): BuiltPod {
     parts,
     { pod: { ...pod, spec: withProxy }, rest, proxyName: name, warnings },
     {
-      initContainers: [...capture.map((each) => each.name), ...(form === "native" ? [name] : [])],
+      initContainers: [...(form === "native" ? [name] : []), ...capture.map((each) => each.name)],
       containers: form === "plain" ? [name] : [],
       takesMutualTls: true,
     },
@@ -89,7 +88,10 @@ export function injectGateway(parts: PodParts): BuiltPod {
   const shared = common(parts, rest, name);
   const { terminationDrainMs = drainMsWithin(spec) } = shared.proxyConfig;
   const proxyConfig = { ...shared.proxyConfig, terminationDrainMs };
-  const proxy = overlaid(proxyContainer({ ...shared, proxyConfig, type: "router", form: "gateway", probes: {} }), own);
+  const proxy = overlaid(
+    proxyContainer({ ...shared, proxyConfig, type: "router", form: "gateway", probes: {}, isAwaited: false }),
+    own,
+  );
   const isThere = spec.containers.some((each) => each.name === name);
   const containers = isThere
     ? spec.containers.map((each) => (each.name === name ? proxy : each))
@@ -146,7 +148,7 @@ function common(
   { settings, values, workload, namespace, mesh, pod }: PodParts,
   rest: Pod,
   name: string,
-): Omit<ProxyContainerSettings, "type" | "form" | "probes"> {
+): Omit<ProxyContainerSettings, "type" | "form" | "probes" | "isAwaited"> {
   const annotations = annotationsOf(pod);
   const applications = runningContainers(rest);
   const merged = mergesMetrics(annotations, mesh) ? metricsAnnotations(annotations) : undefined;
@@ -177,14 +179,14 @@ function common(
   };
 }
 
-function captureOf({ settings, values }: PodParts, dns: boolean): Container {
+function captureOf({ settings, values }: PodParts, how: { readonly dns: boolean; readonly waits: boolean }): Container {
   return captureContainer({
     cni: values.cni,
     image: settings.captureImage,
     imagePullPolicy: values.imagePullPolicy,
     resources: settings.resources,
     args: settings.captureArgs,
-    dns,
+    ...how,
   });
 }
 

@@ -14,15 +14,23 @@ export interface CaptureContainerSettings {
   readonly args: readonly string[];
   /** See `answersDns`. */
   readonly dns: boolean;
+  /** It ends when the proxy is ready, and so holds back what comes after it. */
+  readonly waits: boolean;
 }
 
+/** Then it fails, which the pod's events show, and the kubelet starts it again. */
+const longestWaitSeconds = 600;
+
 export function captureContainer(settings: CaptureContainerSettings): NamedObject {
-  const { cni, dns } = settings;
+  const { cni, dns, waits } = settings;
+  const waiting = waits ? ["--wait-for-proxy", String(longestWaitSeconds)] : [];
   return {
     name: cni ? injectedContainers.validation : injectedContainers.capture,
     image: settings.image,
     ...(settings.imagePullPolicy === undefined ? {} : { imagePullPolicy: settings.imagePullPolicy }),
-    args: cni ? ["validate"] : ["install", ...settings.args, ...(dns ? ["--capture-all-dns"] : [])],
+    args: cni
+      ? ["validate", ...waiting]
+      : ["install", ...settings.args, ...(dns ? ["--capture-all-dns"] : []), ...waiting],
     resources: settings.resources,
     securityContext: {
       allowPrivilegeEscalation: false,

@@ -339,7 +339,7 @@ test("a container that came after the injection has its probes rewritten as well
       "replace /spec/containers/1/livenessProbe/httpGet/path",
       "replace /spec/containers/1/livenessProbe/httpGet/port",
       "add /spec/containers/1/lifecycle",
-      "replace /spec/initContainers/1/env/N/value",
+      "replace /spec/initContainers/0/env/N/value",
     ],
   );
   assert.match(JSON.stringify(patch), /app-health\/main\/livez.*app-health\/late\/livez/);
@@ -386,7 +386,7 @@ for (const [seconds, most] of [
     const podSpec = seconds === undefined ? {} : { terminationGracePeriodSeconds: seconds };
     const result = inject({ spec: { ...podSpec, containers: [{ name: "main", image: "a" }] } });
     assert.equal(result.outcome, "injected");
-    const [, proxy] = result.pod.spec.initContainers as readonly { readonly env?: readonly NamedValue[] }[];
+    const [proxy] = result.pod.spec.initContainers as readonly { readonly env?: readonly NamedValue[] }[];
     assert.equal(proxy?.env?.find(({ name }) => name === "TULLE_END_HOLD_MOST_MS")?.value, most);
   });
 }

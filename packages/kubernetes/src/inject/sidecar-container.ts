@@ -44,6 +44,8 @@ export interface ProxyContainerSettings {
   readonly proxyMetadata: Readonly<Record<string, string>>;
   /** How long programs of a pod that leaves are kept at most; undefined = the agent's own time. */
   readonly longestHoldMs: number | undefined;
+  /** The init container after it ends when this is ready. */
+  readonly isAwaited: boolean;
   readonly readiness: {
     readonly initialDelaySeconds: number;
     readonly periodSeconds: number;
@@ -80,7 +82,7 @@ const heapPercentage = 65;
 const sidecarYoungGeneration = "--max-semi-space-size=4";
 
 export function proxyContainer(settings: ProxyContainerSettings): NamedObject {
-  const { form, readiness } = settings;
+  const { form, isAwaited, readiness } = settings;
   const ready = { path: "/healthz/ready", port: readyPort };
   return {
     name: settings.name,
@@ -89,8 +91,8 @@ export function proxyContainer(settings: ProxyContainerSettings): NamedObject {
     ...(form === "native" ? { restartPolicy: "Always" } : {}),
     ports: [{ name: "http-envoy-prom", containerPort: metricsPort, protocol: "TCP" }],
     env: environment(settings),
-    // Native: the kubelet starts the next container when this has succeeded once.
-    ...(form === "native"
+    // Native, and nothing else waits for it: the kubelet starts the next container when this has succeeded once.
+    ...(form === "native" && !isAwaited
       ? { startupProbe: { httpGet: ready, periodSeconds: 1, timeoutSeconds: 3, failureThreshold: 600 } }
       : {}),
     readinessProbe: { httpGet: ready, timeoutSeconds: 3, ...readiness },

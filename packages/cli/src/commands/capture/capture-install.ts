@@ -18,6 +18,7 @@ import type { CommandContext } from "../../command/command-module.ts";
 import { CommandFailure, exitCodes } from "../../command/command-failure.ts";
 import { optionName } from "../../command/command-options.ts";
 import { withCaptureFailures } from "../../command/capture-failures.ts";
+import { proxyIsReady, type Waiting, waitOption } from "../../command/wait-for-proxy.ts";
 
 /** Each sets what its long name says; `summary` ends with the default. */
 const settings = [
@@ -36,7 +37,7 @@ const settings = [
   ["-k", "virtual-interfaces", "names", "interfaces of virtual machines, whose callers count as programs of the pod"],
 ] as const;
 
-interface Options extends Omit<CaptureSettings, "dns" | "nameservers"> {
+interface Options extends Waiting, Omit<CaptureSettings, "dns" | "nameservers"> {
   readonly redirectDns?: boolean;
   readonly captureAllDns?: boolean;
   readonly annotations?: string;
@@ -53,7 +54,8 @@ export function registerInstall(command: Command, context: CommandContext): void
   command.option("--dns-port <port>", "where questions go (15053)");
   command.option("--annotations <file>", "a pod's annotations, as a downwardAPI volume has them; options come first");
   command.option("-n, --dry-run", "print the rules and change nothing");
-  command.action(async ({ redirectDns, captureAllDns, annotations, dryRun, ...texts }: Options) => {
+  command.addOption(waitOption("then wait so long, or fail, until the pod's proxy is ready"));
+  command.action(async ({ redirectDns, captureAllDns, annotations, dryRun, waitForProxy, ...texts }: Options) => {
     const { plan, problems } = planOfAnnotations(annotations === undefined ? {} : await readAnnotations(annotations), {
       ...texts,
       dns: captureAllDns === true ? "all" : redirectDns === true ? "resolvers" : undefined,
@@ -65,6 +67,7 @@ export function registerInstall(command: Command, context: CommandContext): void
       if (dryRun !== true) await withCaptureFailures(() => removeCapture());
     } else if (dryRun === true) context.stdout(captureRules(plan));
     else await withCaptureFailures(() => installCapture(plan).then(() => addPassthroughAddress()));
+    if (waitForProxy !== undefined && dryRun !== true) await proxyIsReady(waitForProxy);
   });
 }
 

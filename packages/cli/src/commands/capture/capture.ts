@@ -7,6 +7,7 @@ import { CommandFailure } from "../../command/command-failure.ts";
 import { addExamples } from "../../command/command-options.ts";
 import { registerInstall } from "./capture-install.ts";
 import { withCaptureFailures } from "../../command/capture-failures.ts";
+import { proxyIsReady, type Waiting, waitOption } from "../../command/wait-for-proxy.ts";
 
 export function register(command: Command, context: CommandContext): void {
   const add = (name: string, summary: string): Command => command.command(name).description(summary);
@@ -23,8 +24,11 @@ export function register(command: Command, context: CommandContext): void {
     }
     context.stdout(rules);
   });
-  add("validate", "Fail where nothing is captured: before the proxy starts, and without any right.").action(
-    async () => {
+  const validate = add("validate", "Fail where nothing is captured; needs no right.");
+  validate
+    .addOption(waitOption("first wait so long, or fail, until the pod's proxy is ready"))
+    .action(async ({ waitForProxy }: Waiting) => {
+      if (waitForProxy !== undefined) await proxyIsReady(waitForProxy);
       const captured = await isCaptured().catch((error: Error) => {
         throw new CommandFailure(`whether connections are captured cannot be told: ${error.message}`, { cause: error });
       });
@@ -32,8 +36,7 @@ export function register(command: Command, context: CommandContext): void {
       throw new CommandFailure("nothing is captured in this network namespace", {
         hint: "A pod has to be made anew after the CNI plug-in was installed on its node: delete it.",
       });
-    },
-  );
+    });
   addExamples(command, [
     ["tulle capture install --dry-run", "see the rules, and why each is there"],
     ["tulle capture install -d 22,15020,15021,15090", "on a machine that is reached by SSH"],
