@@ -101,8 +101,8 @@ async function overHttp2(port: number, { kind, end }: Tunnel, { path, headers }:
 async function exchange(stream: Duplex, end: Tunnel["end"]): Promise<number> {
   stream.write("word");
   await readUntil(stream, /word/);
-  // One that ended with the answer has to show: our spans begin by the millisecond, and what Envoy takes for now is some
-  // milliseconds old on a busy machine.
+  // One that ended with the answer has to show: our spans begin by the millisecond, and what Envoy takes for now is
+  // some milliseconds old on a busy machine.
   const usedMs = Date.now() + 10;
   while (Date.now() < usedMs + 10) await immediate();
   const { promise: closed, resolve } = Promise.withResolvers<void>();
