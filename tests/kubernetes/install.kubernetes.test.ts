@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { readFile, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { after, test } from "node:test";
+import { testCertificate } from "../tools/certificates.ts";
 import { auditLog } from "../tools/cluster/control-plane-programs.ts";
 import { kubectl } from "../tools/cluster/kubectl.ts";
 import { tulle } from "../tools/cluster/tulle-command.ts";
@@ -90,6 +91,20 @@ test("it comes up with a gateway, the command line asks it, and afterwards nothi
     assert.match(await tulle(["tag", "set", "prod", "--revision", "none"], 1), /there is no revision none/);
     await tulle(["tag", "set", "prod"]);
     assert.match(await tulle(["tag", "list"]), /prod\s+default/);
+    // As after a change of the mesh's root: what it had is the one before.
+    const configuration = "mutatingwebhookconfiguration/tulle-revision-tag-prod";
+    const bundleOf = (name: string): Promise<string> =>
+      kubectl(["get", name, "-o", "jsonpath={.webhooks[0].clientConfig.caBundle}"]);
+    const own = await bundleOf("mutatingwebhookconfiguration/tulle-sidecar-injector");
+    const other = Buffer.from((await testCertificate({})).certificate).toString("base64");
+    await kubectl([
+      "patch",
+      configuration,
+      "--type=json",
+      "-p",
+      JSON.stringify([{ op: "replace", path: "/webhooks/0/clientConfig/caBundle", value: other }]),
+    ]);
+    await waitFor(async () => (await bundleOf(configuration)) === own, { what: "the mesh's root to be there again" });
     await tulle(["tag", "remove", "prod"]);
   });
 

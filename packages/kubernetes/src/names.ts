@@ -56,6 +56,8 @@ export function controlPlaneSelector(revision: string): Readonly<Record<string, 
 }
 
 export const revisionLabel = "tulle.io/rev";
+/** Of a webhook configuration that is a revision tag: its name. */
+export const tagLabel = "tulle.io/tag";
 export const istioRevisionLabel = "istio.io/rev";
 
 /** Programs without a shell; their tag is the version. */

@@ -2,10 +2,12 @@
 // and no namespace. A tag is a webhook configuration of its own, which leads to the revision's control plane.
 import type { KubernetesClient } from "../client/kubernetes-client.ts";
 import { unlessMissing } from "../client/kubernetes-error.ts";
-import { injectorWebhook, revisionLabel } from "../names.ts";
+import { injectorWebhook, revisionLabel, tagLabel } from "../names.ts";
 import { evaluateManifests } from "./evaluate.ts";
 import { installManager } from "./install-objects.ts";
-import { type InstalledObject, pathOfObject } from "./object-kinds.ts";
+import { collectionOf, type InstalledObject, pathOfObject } from "./object-kinds.ts";
+import { type Manifest, releaseNamespace } from "./template.ts";
+import { tulledLabels, tulledName } from "./tulled-names.ts";
 import type { Fields, Values } from "./values.ts";
 import { injectorConfiguration } from "./webhooks.ts";
 
@@ -20,7 +22,8 @@ export class TagFailure extends Error {
   override readonly name = "TagFailure";
 }
 
-const tagLabel = "tulle.io/tag";
+const admission = "admissionregistration.k8s.io";
+const authorization = "rbac.authorization.k8s.io";
 
 interface Configuration extends InstalledObject {
   readonly webhooks: readonly (Fields & { readonly clientConfig: Fields })[];
@@ -41,20 +44,37 @@ export async function setTag(
   }
   if (tag === revision) throw new TagFailure(`${tag} is the revision itself`);
   const isDefault = { is: "equal", path: "tulled.revision", to: tag === "default" ? revision : "" } as const;
-  const manifest = injectorConfiguration({ name: nameOf(tag), selects: tag, isDefault });
-  const [made] = evaluateManifests([manifest], {
+  const name = nameOf(tag);
+  const manifest = injectorConfiguration({ name, selects: tag, isDefault });
+  const [made, ...rights] = evaluateManifests([manifest, ...rightsOf(name)], {
     namespace,
     values: { ...values, tulled: { ...values["tulled"], revision } },
-  }) as readonly Configuration[];
-  const { name, labels } = made!.metadata as { readonly name: string; readonly labels: Fields };
+  }) as readonly [Configuration, ...InstalledObject[]];
+  const { labels } = made.metadata as { readonly labels?: Fields };
   // The certificate of the revision's own webhook: both lead to the same Service.
   const { caBundle } = own.webhooks[0]?.clientConfig ?? {};
   const object = {
-    ...made!,
+    ...made,
     metadata: { name, labels: { ...labels, [tagLabel]: tag } },
-    webhooks: made!.webhooks.map((webhook) => ({ ...webhook, clientConfig: { ...webhook.clientConfig, caBundle } })),
+    webhooks: made.webhooks.map((webhook) => ({ ...webhook, clientConfig: { ...webhook.clientConfig, caBundle } })),
   };
-  await client.apply(pathOfObject(object), object, installManager);
+  for (const each of [...rights, object]) await client.apply(pathOfObject(each), each, installManager);
+}
+
+/** Of the revision's control plane: it keeps the certificate of the tag's webhook. */
+function rightsOf(name: string): readonly Manifest[] {
+  const metadata = { name, labels: tulledLabels };
+  const rule = { apiGroups: [admission], resources: ["mutatingwebhookconfigurations"], resourceNames: [name] };
+  return [
+    { apiVersion: `${authorization}/v1`, kind: "ClusterRole", metadata, rules: [{ ...rule, verbs: ["patch"] }] },
+    {
+      apiVersion: `${authorization}/v1`,
+      kind: "ClusterRoleBinding",
+      metadata,
+      roleRef: { apiGroup: authorization, kind: "ClusterRole", name },
+      subjects: [{ kind: "ServiceAccount", name: tulledName, namespace: releaseNamespace }],
+    },
+  ];
 }
 
 export async function listTags(client: KubernetesClient): Promise<readonly RevisionTag[]> {
@@ -80,7 +100,10 @@ export async function listTags(client: KubernetesClient): Promise<readonly Revis
 /** Whether it was there. */
 export async function removeTag(client: KubernetesClient, tag: string): Promise<boolean> {
   if ((await read(client, nameOf(tag))) === undefined) return false;
-  await client.request({ method: "DELETE", path: `${collection}/${nameOf(tag)}` });
+  const roles = ["ClusterRoleBinding", "ClusterRole"].map((kind) => `${collectionOf(kind)}/${nameOf(tag)}`);
+  for (const path of [`${collection}/${nameOf(tag)}`, ...roles]) {
+    await unlessMissing(client.request({ method: "DELETE", path }));
+  }
   return true;
 }
 

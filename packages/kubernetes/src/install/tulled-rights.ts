@@ -102,8 +102,10 @@ function clusterRules(): readonly Template[] {
       apiGroups: ["admissionregistration.k8s.io"],
       resources: ["mutatingwebhookconfigurations"],
       resourceNames: [ofRevision(injectorWebhook("default"))],
-      verbs: [...follow, "patch"],
+      verbs: ["patch"],
     },
+    // Which tags lead to its revision; `tulle tag set` gives the right to write their certificates.
+    { apiGroups: ["admissionregistration.k8s.io"], resources: ["mutatingwebhookconfigurations"], verbs: follow },
     {
       apiGroups: ["admissionregistration.k8s.io"],
       resources: ["validatingwebhookconfigurations"],

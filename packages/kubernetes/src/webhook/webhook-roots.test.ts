@@ -22,9 +22,10 @@ test("roots that change while they are written are written after it", async (t) 
     object: { metadata: { resourceVersion: "1", annotations: { "k8s.io/initial-events-end": "true" } } },
   };
   const server = await scriptedApiServer(t, [
-    ({ method, path }) => {
+    ({ method, path, query }) => {
       if (method !== "PATCH") {
-        const added = path.includes("mutating") ? [{ type: "ADDED", object: configuration("") }] : [];
+        const added =
+          path.includes("mutating") && query.has("fieldSelector") ? [{ type: "ADDED", object: configuration("") }] : [];
         return { lines: [...added, listed], isOpen: true };
       }
       const bundle = base64(pem);
@@ -47,4 +48,38 @@ test("roots that change while they are written are written after it", async (t) 
   t.after(() => roots.close());
   await waitFor(() => roots.areWritten() && written.length > 0, { what: "the roots to be written" });
   assert.deepEqual(written, ["one", "two"]);
+});
+
+test("the webhook of a tag gets them, and nobody waits for it", async (t) => {
+  const written: string[] = [];
+  const listed = {
+    type: "BOOKMARK",
+    object: { metadata: { resourceVersion: "1", annotations: { "k8s.io/initial-events-end": "true" } } },
+  };
+  const tag = {
+    metadata: { name: "prod", resourceVersion: "1" },
+    webhooks: [{ name: "a.tulle.io", clientConfig: {} }],
+  };
+  const server = await scriptedApiServer(t, [
+    ({ method, path, query }) => {
+      if (method !== "PATCH") {
+        const isTags = query.get("labelSelector") === "tulle.io/tag,tulle.io/rev=canary";
+        const added = isTags ? [{ type: "ADDED", object: tag }] : [];
+        return { lines: [...added, listed], isOpen: true };
+      }
+      written.push(path);
+      return { status: 403, lines: [{ code: 403, reason: "Forbidden", message: "no right" }] };
+    },
+  ]);
+  const roots = new WebhookRoots({
+    client: server.client(),
+    revision: "canary",
+    roots: { pem: () => "one", follow: () => undefined },
+    leadership: { isLeader: true, follow: () => () => undefined },
+    clock: new ManualClock(),
+    log: new Logging({ sink: () => undefined }).logger("kubernetes"),
+  });
+  t.after(() => roots.close());
+  await waitFor(() => roots.areWritten() && written.length > 0, { what: "the tag's root to be written" });
+  assert.match(written[0]!, /mutatingwebhookconfigurations\/prod/);
 });

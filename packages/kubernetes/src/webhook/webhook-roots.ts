@@ -1,11 +1,12 @@
-// The roots by which the API server believes the webhooks, written into both of their configurations: installed empty,
-// and changed when the mesh's root is, or somebody has edited them. The leader writes.
+// The roots by which the API server believes the webhooks, written into their configurations, the revision's own and
+// those of its tags: installed empty, and changed when the mesh's root is, or somebody has edited them. The leader
+// writes.
 import type { Logger } from "@tulle/telemetry";
 import { backOffMs, type Clock } from "@tulle/timing";
 import type { KubernetesClient } from "../client/kubernetes-client.ts";
 import { KubernetesError } from "../client/kubernetes-error.ts";
 import { type KubernetesObject, ObjectFollower } from "../follow/object-follower.ts";
-import { injectorWebhook, validatorWebhook } from "../names.ts";
+import { injectorWebhook, revisionLabel, tagLabel, validatorWebhook } from "../names.ts";
 
 export interface WebhookRootsOptions {
   readonly client: KubernetesClient;
@@ -23,79 +24,136 @@ interface Configuration extends KubernetesObject {
 const retry = { baseMs: 500, maxMs: 30_000 };
 
 export class WebhookRoots {
-  readonly #configurations: readonly FollowedConfiguration[];
+  readonly #own: readonly FollowedConfigurations[];
+  readonly #tags: FollowedConfigurations;
   readonly #unfollow: () => void;
 
   constructor(options: WebhookRootsOptions) {
     const { revision, leadership, roots } = options;
     const path = "/apis/admissionregistration.k8s.io/v1";
-    this.#configurations = [
-      new FollowedConfiguration(options, `${path}/mutatingwebhookconfigurations`, injectorWebhook(revision)),
-      new FollowedConfiguration(options, `${path}/validatingwebhookconfigurations`, validatorWebhook(revision)),
+    const [mutating, validating] = [`${path}/mutatingwebhookconfigurations`, `${path}/validatingwebhookconfigurations`];
+    const named = (name: string): Query => ({ fieldSelector: `metadata.name=${name}` });
+    this.#own = [
+      new FollowedConfigurations(options, mutating, named(injectorWebhook(revision))),
+      new FollowedConfigurations(options, validating, named(validatorWebhook(revision))),
     ];
+    this.#tags = new FollowedConfigurations(options, mutating, {
+      labelSelector: `${tagLabel},${revisionLabel}=${revision}`,
+    });
     const look = (): void => {
-      for (const each of this.#configurations) each.look();
+      for (const each of this.#all()) each.look();
     };
     this.#unfollow = leadership.follow(look);
     roots.follow(look);
   }
 
-  /** Whether API servers believe the webhooks, or have none to ask. */
+  /** Whether API servers believe the revision's own webhooks, or have none to ask. */
   areWritten(): boolean {
-    return this.#configurations.every((each) => each.isWritten());
+    return this.#own.every((each) => each.areWritten());
   }
 
   async close(): Promise<void> {
     this.#unfollow();
-    await Promise.all(this.#configurations.map((each) => each.close()));
+    await Promise.all(this.#all().map((each) => each.close()));
+  }
+
+  #all(): readonly FollowedConfigurations[] {
+    return [...this.#own, this.#tags];
   }
 }
 
-class FollowedConfiguration {
-  readonly #options: WebhookRootsOptions;
-  readonly #path: string;
-  readonly #follower: ObjectFollower;
-  #there: Configuration | undefined;
-  #isListed = false;
-  #isWriting = false;
-  #tries = 0;
-  #cancelRetry: () => void = () => undefined;
-  #isClosed = false;
+type Query = Readonly<Record<string, string>>;
 
-  constructor(options: WebhookRootsOptions, collection: string, name: string) {
+/** Those of one collection that a selector finds. */
+class FollowedConfigurations {
+  readonly #options: WebhookRootsOptions;
+  readonly #collection: string;
+  readonly #follower: ObjectFollower;
+  readonly #configurations = new Map<string, WrittenConfiguration>();
+  #isListed = false;
+
+  constructor(options: WebhookRootsOptions, collection: string, query: Query) {
     const { client, clock, log } = options;
     this.#options = options;
-    this.#path = `${collection}/${name}`;
+    this.#collection = collection;
     this.#follower = new ObjectFollower({
       client,
       clock,
       log,
       random: Math.random,
       path: collection,
-      query: { fieldSelector: `metadata.name=${name}` },
+      query,
       apiVersion: "admissionregistration.k8s.io/v1",
       kind: "WebhookConfiguration",
       onList: (objects) => {
         this.#isListed = true;
-        [this.#there] = objects;
-        this.look();
+        const names = new Set(objects.map(({ metadata }) => metadata.name));
+        for (const name of this.#configurations.keys()) if (!names.has(name)) this.#drop(name);
+        for (const object of objects) this.#put(object);
       },
       onChange: (type, object) => {
-        this.#there = type === "DELETED" ? undefined : object;
-        this.look();
+        if (type === "DELETED") this.#drop(object.metadata.name);
+        else this.#put(object);
       },
     });
     this.#follower.start().catch(() => undefined);
   }
 
   async close(): Promise<void> {
-    this.#isClosed = true;
-    this.#cancelRetry();
+    for (const name of this.#configurations.keys()) this.#drop(name);
     await this.#follower.close();
   }
 
+  areWritten(): boolean {
+    return this.#isListed && [...this.#configurations.values()].every((each) => each.isWritten());
+  }
+
+  look(): void {
+    for (const each of this.#configurations.values()) each.look();
+  }
+
+  #put(object: Configuration): void {
+    const { name } = object.metadata;
+    let one = this.#configurations.get(name);
+    if (one === undefined) {
+      one = new WrittenConfiguration(this.#options, `${this.#collection}/${encodeURIComponent(name)}`);
+      this.#configurations.set(name, one);
+    }
+    one.put(object);
+  }
+
+  #drop(name: string): void {
+    this.#configurations.get(name)?.close();
+    this.#configurations.delete(name);
+  }
+}
+
+class WrittenConfiguration {
+  readonly #options: WebhookRootsOptions;
+  readonly #path: string;
+  #there: Configuration | undefined;
+  #isWriting = false;
+  #tries = 0;
+  #cancelRetry: () => void = () => undefined;
+  #isClosed = false;
+
+  constructor(options: WebhookRootsOptions, path: string) {
+    this.#options = options;
+    this.#path = path;
+  }
+
+  put(object: Configuration): void {
+    this.#there = object;
+    this.look();
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    this.#cancelRetry();
+  }
+
   isWritten(): boolean {
-    return this.#isListed && this.#patch().length === 0;
+    return this.#patch().length === 0;
   }
 
   look(): void {
