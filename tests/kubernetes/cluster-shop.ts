@@ -148,9 +148,11 @@ export class ClusterShop implements CountedShop<ClusterPod>, LoadedShop, AsyncDi
     return made;
   }
 
-  /** Faults of the catalog's programs themselves. */
-  async blowup(percentage: number): Promise<void> {
-    for (const pod of (await this.pods()).filter(({ metadata }) => metadata.labels["app"] === "catalog")) {
+  /** Faults of the catalog's programs themselves, of one version or of both. */
+  async blowup(percentage: number, version?: string): Promise<void> {
+    const isMeant = ({ metadata: { labels } }: ClusterPod): boolean =>
+      labels["app"] === "catalog" && (version === undefined || labels["version"] === version);
+    for (const pod of (await this.pods()).filter(isMeant)) {
       const { port } = await this.forward(pod, 3000);
       const body = JSON.stringify({ active: percentage > 0, type: "500", percentage });
       const headers = { "content-type": "application/json" };

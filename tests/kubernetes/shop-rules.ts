@@ -11,6 +11,7 @@ import { kubectl } from "../tools/cluster/kubectl.ts";
 import { waitFor } from "../tools/processes.ts";
 import { ClusterShop, installByHelm, shopFolder, uninstallByHelm } from "./cluster-shop.ts";
 import { policyTests } from "./shop-policies.ts";
+import { rolloutTests } from "./shop-rollouts.ts";
 
 const calls = 100;
 let shop: ClusterShop;
@@ -67,6 +68,7 @@ export function shopTests(proxy: "tulle" | "envoy"): void {
     await kubectl(["delete", "virtualservice", "catalog", "-n", "shop"]);
   });
 
+  if (proxy === "tulle") rolloutTests(() => shop);
   policyTests(() => shop);
 
   test("rule 6: with Local the gateway sees the client's address, and a node without it refuses", async () => {
