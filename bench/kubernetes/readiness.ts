@@ -11,6 +11,19 @@ import type { Figure } from "./measure-kubernetes.ts";
 const namespace = "bench-readiness";
 const xdsAddress = `${outside[0]}:15012`;
 const program = `require("node:http").createServer((_, answer) => answer.end()).listen(8080)`;
+/** In the order in which they take turns. */
+const kinds = [
+  { name: "a pod without a sidecar", labels: { "sidecar.tulle.io/inject": "false" } },
+  { name: "a pod with a native sidecar", labels: {} },
+  {
+    name: "a pod with a plain sidecar that holds it back",
+    labels: {},
+    annotations: {
+      "sidecar.istio.io/nativeSidecar": "false",
+      "proxy.istio.io/config": "holdApplicationUntilProxyStarts: true",
+    },
+  },
+] as const;
 const container = { readinessProbe: { httpGet: { path: "/", port: 8080 }, periodSeconds: 1 } };
 
 export async function measureReadiness(rounds: number): Promise<readonly Figure[]> {
@@ -22,8 +35,8 @@ export async function measureReadiness(rounds: number): Promise<readonly Figure[
   end.defer(() => deleteNamespace(namespace));
   const later = { after: (act: () => Promise<unknown>) => end.defer(async () => void (await act())) };
   await startTulled(later, { name: "tulled", args: ["--xds-tls", xdsAddress] });
-  const timeOf = async (name: string, labels: Readonly<Record<string, string>>): Promise<number> => {
-    const pod = mesh.pod(name, { node: nodes[1].name, program, container, labels });
+  const timeOf = async (name: string, kind: (typeof kinds)[number]): Promise<number> => {
+    const pod = mesh.pod(name, { node: nodes[1].name, program, container, ...kind });
     const began = performance.now();
     await applyObjects([pod]);
     await kubectl(["wait", "-n", namespace, `pod/${name}`, "--for=condition=Ready", "--timeout=90s"]);
@@ -31,19 +44,18 @@ export async function measureReadiness(rounds: number): Promise<readonly Figure[
     await kubectl(["delete", "pod", "-n", namespace, name, "--grace-period=1"]);
     return seconds;
   };
-  const plain: number[] = [];
-  const injected: number[] = [];
-  // The first ones unpack images and fill caches.
+  const rows: number[][] = [];
+  // The first round unpacks images and fills caches.
   for (let round = 0; round <= rounds; round++) {
-    plain.push(await timeOf(`plain-${round}`, { "sidecar.tulle.io/inject": "false" }));
-    injected.push(await timeOf(`injected-${round}`, {}));
-    process.stderr.write(`pod ${round}: ${plain.at(-1)!.toFixed(2)} s, injected ${injected.at(-1)!.toFixed(2)} s\n`);
+    const row: number[] = [];
+    for (const [index, kind] of kinds.entries()) row.push(await timeOf(`pod-${round}-${index}`, kind));
+    process.stderr.write(`pods of round ${round}: ${row.map((seconds) => `${seconds.toFixed(2)} s`).join(", ")}\n`);
+    rows.push(row);
   }
-  const ofWarm = (seconds: readonly number[]): number => median(seconds.slice(1));
-  const added = median(injected.slice(1).map((seconds, round) => seconds - plain[round + 1]!));
-  return [
-    { name: "a pod without a sidecar until Ready", value: ofWarm(plain), unit: "s" },
-    { name: "a pod with a sidecar until Ready", value: ofWarm(injected), unit: "s" },
-    { name: "what the sidecar adds", value: added, unit: "s", aim: 1.5 },
-  ];
+  const warm = rows.slice(1);
+  const figures = kinds.map(({ name }, index): Figure => {
+    return { name: `${name} until Ready`, value: median(warm.map((row) => row[index]!)), unit: "s" };
+  });
+  const added = median(warm.map(([plain = 0, injected = 0]) => injected - plain));
+  return [...figures, { name: "what the native sidecar adds", value: added, unit: "s", aim: 1.5 }];
 }

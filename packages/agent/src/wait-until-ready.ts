@@ -1,6 +1,6 @@
 // What holds a pod's application back until its proxy is ready, where Kubernetes does not do it by itself: the init
-// container of the capture, or a postStart hook of the proxy's container (`tulle agent wait`), which the kubelet waits for
-// before it starts the next one.
+// container of the capture, or a postStart hook of the proxy's container (`tulle agent wait`), which the kubelet waits
+// for before it starts the next one.
 import { setTimeout as pause } from "node:timers/promises";
 import { healthPath, healthPort } from "./health-address.ts";
 
