@@ -1,5 +1,6 @@
 // What leads a pod's connections through its proxy: an init container that makes the kernel's rules, or, where the CNI
 // plug-in has made them, one that fails where they are not there.
+import { isDeepStrictEqual } from "node:util";
 import { injectedContainers, proxyUser } from "../names.ts";
 import type { NamedObject } from "./sidecar-container.ts";
 
@@ -21,6 +22,20 @@ export interface CaptureContainerSettings {
 /** Then it fails, which the pod's events show, and the kubelet starts it again. */
 const longestWaitSeconds = 600;
 
+/** Of a container that makes rules and then waits. */
+const waitingRequests: Readonly<Record<string, string>> = { cpu: "10m", memory: "32Mi" };
+
+/**
+ * A scheduler adds what it requests to what the proxy does, which runs by then: the pod would take more room than it
+ * needs. Requests that are the limits stay, since a pod is `Guaranteed` by all of its containers.
+ */
+function besideProxy(resources: CaptureContainerSettings["resources"]): CaptureContainerSettings["resources"] {
+  const { requests, limits } = resources;
+  if (isDeepStrictEqual(requests, limits)) return resources;
+  const less = Object.entries(requests).map(([name, given]) => [name, waitingRequests[name] ?? given] as const);
+  return { requests: Object.fromEntries(less), limits };
+}
+
 export function captureContainer(settings: CaptureContainerSettings): NamedObject {
   const { cni, dns, waits } = settings;
   const waiting = waits ? ["--wait-for-proxy", String(longestWaitSeconds)] : [];
@@ -31,7 +46,7 @@ export function captureContainer(settings: CaptureContainerSettings): NamedObjec
     args: cni
       ? ["validate", ...waiting]
       : ["install", ...settings.args, ...(dns ? ["--capture-all-dns"] : []), ...waiting],
-    resources: settings.resources,
+    resources: waits ? besideProxy(settings.resources) : settings.resources,
     securityContext: {
       allowPrivilegeEscalation: false,
       capabilities: { ...(cni ? {} : { add: ["NET_ADMIN", "NET_RAW"] }), drop: ["ALL"] },

@@ -391,6 +391,26 @@ for (const [seconds, most] of [
   });
 }
 
+for (const [which, limits, expected] of [
+  ["little where its limits are above", { cpu: "2", memory: "512Mi" }, { cpu: "10m", memory: "32Mi" }],
+  ["what it is limited to where the pod is guaranteed that", { cpu: "200m", memory: "256Mi" }, undefined],
+] as const) {
+  test(`the capture beside a native sidecar requests ${which}`, () => {
+    const asked = { cpu: "200m", memory: "256Mi" };
+    const annotations = {
+      "sidecar.istio.io/proxyCPU": asked.cpu,
+      "sidecar.istio.io/proxyMemory": asked.memory,
+      "sidecar.istio.io/proxyCPULimit": limits.cpu,
+      "sidecar.istio.io/proxyMemoryLimit": limits.memory,
+    };
+    const result = inject({ metadata: { annotations }, spec: { containers: [{ name: "main", image: "a" }] } });
+    assert.equal(result.outcome, "injected");
+    const [proxy, capture] = result.pod.spec.initContainers as readonly { readonly resources?: object }[];
+    assert.deepEqual(proxy?.resources, { requests: asked, limits });
+    assert.deepEqual(capture?.resources, { requests: expected ?? asked, limits });
+  });
+}
+
 interface NamedValue {
   readonly name: string;
   readonly value?: string;
