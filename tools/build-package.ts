@@ -4,6 +4,7 @@
 import { chmodSync, cpSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { stripTypeScriptTypes } from "node:module";
 import path from "node:path";
+import { bundlePrograms } from "./bundle-programs.ts";
 
 const root = path.resolve(import.meta.dirname, "..");
 const dist = path.resolve(process.argv[2] ?? path.join(root, "dist"));
@@ -35,6 +36,19 @@ for (const { folder, manifest } of packages.values()) {
 for (const name of ["installed.mjs", "run-under.mjs"])
   cpSync(path.join(root, "packages/cli/bin", name), path.join(dist, "packages/cli/bin", name));
 chmodSync(path.join(dist, "packages/cli/bin/installed.mjs"), 0o755);
+
+// What runs of them, wherever the folder lies then: a source finds what is beside it among the packages.
+const fromDist = (file: string): string => JSON.stringify(path.relative(dist, file));
+const bundle = await bundlePrograms({
+  root: dist,
+  extension: "js",
+  folder: path.join(dist, "bundle"),
+  prelude:
+    'import{fileURLToPath as __pathOf}from"node:url";const __place=(file)=>new URL(`../${file}`,import.meta.url).href;',
+  dirname: (file) => `__pathOf(__place(${fromDist(path.dirname(file))}))`,
+  url: (file) => `__place(${fromDist(file)})`,
+});
+for (const [name, contents] of bundle) write(path.join("bundle", name), contents);
 
 function isOfTests(file: string): boolean {
   return /\.test\.ts$|\/testing\//.test(file);
@@ -75,7 +89,7 @@ function relativeImport(from: string, specifier: string): string {
   throw new Error(`${from} imports ${specifier}, which ${name} does not export`);
 }
 
-function write(file: string, text: string): void {
+function write(file: string, text: string | Uint8Array): void {
   const target = path.join(dist, file);
   mkdirSync(path.dirname(target), { recursive: true });
   writeFileSync(target, text);

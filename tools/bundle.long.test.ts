@@ -17,7 +17,7 @@ class Clone {
       recursive: true,
       filter: (file) => !file.endsWith(".test.ts"),
     });
-    for (const file of ["tools/bundle.ts", "package.json", "package-lock.json"]) {
+    for (const file of ["tools/bundle.ts", "tools/bundle-programs.ts", "package.json", "package-lock.json"]) {
       cpSync(path.join(repository, file), path.join(this.root, file));
     }
     const dependencies = path.join(this.root, "node_modules");

@@ -3,28 +3,11 @@
 import { spawnSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { chmodSync, globSync, mkdirSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
-import { readFile } from "node:fs/promises";
 import path from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { pathToFileURL } from "node:url";
-import { build, type Metafile, type Plugin } from "esbuild";
 import { bundleFolder, freshProgram, manifestName, statusesOf, type BundleManifest } from "@tulle/loading";
-
-/** By the program's name in the bundle. */
-const programs: Readonly<Record<string, string>> = {
-  tulle: "packages/cli/src/start.ts",
-  "authorization-server": "packages/authorization-server/src/run.ts",
-  "load-thread": "packages/config/src/load/load-thread.ts",
-  "machine-thread": "packages/local/src/namespaces/machine-thread.ts",
-};
-
-const startsAtOnce: ReadonlySet<string> = new Set(["tulle", "load-thread", "machine-thread"]);
-
-/** In a source, the function that loads a module when it is needed, and at once then. */
-const loader = "const load = createRequire(import.meta.url);\n";
-
-/** They bring machine code, or are asked for and not there. */
-const external = ["koffi", "@node-rs/argon2", "pg-native"];
+import { bundlePrograms, isRunAtOnce } from "./bundle-programs.ts";
 
 /** A process loads the rest of its bundle later: those of running processes have to stay. */
 const keptBundles = 8;
@@ -44,7 +27,13 @@ async function makeBundle(root: string): Promise<void> {
     const statuses = statusesOf(root, sources);
     // What is written within one step of the clock has one time: a source is read when its step is over.
     await delay(coarseTimeMs);
-    const files = await bundled(root);
+    const files = await bundlePrograms({
+      root,
+      extension: "ts",
+      folder: path.join(bundleFolder(root), "bundle"),
+      dirname: (file) => JSON.stringify(path.dirname(file)),
+      url: (file) => JSON.stringify(pathToFileURL(file).href),
+    });
     const after = statusesOf(root, sources);
     // Edited meanwhile: both may be in it, the old and the new.
     if (!statuses.every((status, index) => status === after[index])) continue;
@@ -58,74 +47,12 @@ function sourcesOf(root: string): readonly string[] {
     "package-lock.json",
     "node_modules/.package-lock.json",
     "tools/bundle.ts",
+    "tools/bundle-programs.ts",
     ...globSync("packages/*/{package.json,src/**/*.ts}", {
       cwd: root,
       exclude: (name) => name.endsWith(".test.ts") || name === "testing",
     }).sort(),
   ];
-}
-
-/** The bundle's files by name. */
-async function bundled(root: string): Promise<ReadonlyMap<string, Uint8Array>> {
-  const { outputFiles, metafile } = await build({
-    absWorkingDir: root,
-    entryPoints: Object.entries(programs).map(([name, file]) => ({ in: path.join(root, file), out: name })),
-    // Sources in the maps are told from the folder that `write` makes.
-    outdir: path.join(bundleFolder(root), "bundle"),
-    outExtension: { ".js": ".mjs" },
-    bundle: true,
-    splitting: true,
-    write: false,
-    metafile: true,
-    sourcemap: true,
-    sourcesContent: false,
-    format: "esm",
-    platform: "node",
-    target: `node${process.versions.node}`,
-    external,
-    plugins: [places(root)],
-    // Modules of CommonJS ask for others when they run.
-    banner: {
-      js: 'import{createRequire as __createRequire}from"node:module";const require=__createRequire(import.meta.url),__bundleUrl=import.meta.url;',
-    },
-    logLevel: "error",
-  });
-  refuseUnnamed(metafile);
-  return new Map(outputFiles.map((file) => [path.basename(file.path), file.contents]));
-}
-
-/** A module of CommonJS that is imported when it is needed has no named exports in a bundle: `load` gives them. */
-function refuseUnnamed({ inputs }: Metafile): void {
-  for (const [source, { imports }] of Object.entries(inputs)) {
-    for (const { kind, path: target } of imports) {
-      if (kind !== "dynamic-import" || inputs[target]?.format !== "cjs") continue;
-      throw new Error(
-        `${source} imports ${target} when it is needed; a module of CommonJS has to be loaded by createRequire`,
-      );
-    }
-  }
-}
-
-/** A source finds what lies beside it where it always did; what it loads when it is needed is bundled, too. */
-function places(root: string): Plugin {
-  return {
-    name: "places",
-    setup(bundler) {
-      bundler.onLoad({ filter: /[/\\]packages[/\\][^/\\]+[/\\]src[/\\].*\.ts$/ }, async ({ path: file }) => {
-        let text = await readFile(file, "utf8");
-        if (text.includes(loader)) text = text.replace(loader, "\n").replaceAll(/\bload\((?=["`])/g, "require(");
-        text = text
-          .replaceAll(/new URL\("\.\/([\w-]+)\.ts", import\.meta\.url\)/g, (_all, name: string) => {
-            if (!(name in programs))
-              throw new Error(`${path.relative(root, file)} starts ${name}, which is not bundled`);
-            return `new URL("./${name}.mjs", __bundleUrl)`;
-          })
-          .replaceAll("import.meta.dirname", JSON.stringify(path.dirname(file)))
-          .replaceAll("import.meta.url", JSON.stringify(pathToFileURL(file).href));
-        return { contents: text, loader: "ts" };
-      });
-    },
-  };
 }
 
 /** Keeps what running processes may still load: each bundle has a folder of its own, which is never written again. */
@@ -174,7 +101,7 @@ function removeOld(folder: string): void {
 /** Compiles all of it once, so that the first processes are as quick as the next ones. */
 function warm(root: string, bundle: string, files: readonly string[]): void {
   // Those of programs that start at once are left.
-  const modules = files.filter((file) => !startsAtOnce.has(path.basename(file, ".mjs")));
+  const modules = files.filter((file) => !isRunAtOnce(file));
   const urls = modules.map((file) => pathToFileURL(path.join(bundle, file)).href);
   const program = `
     import { flushCompileCache } from "node:module";

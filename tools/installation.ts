@@ -1,8 +1,10 @@
 // An installation of Tulle in a folder, as `npm install` would make it on this platform: what runs elsewhere, in an
 // image or from an unpacked file, is made of it.
 import { spawnSync } from "node:child_process";
-import { cpSync, mkdirSync, readFileSync } from "node:fs";
+import { cpSync, mkdirSync, readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
+import { pathToFileURL } from "node:url";
+import { isRunAtOnce } from "./bundle-programs.ts";
 
 const root = path.resolve(import.meta.dirname, "..");
 
@@ -20,6 +22,27 @@ export function makeInstallation(folder: string, { withoutNode = false } = {}): 
   for (const name of installedPackages()) {
     if (!withoutNode || !name.startsWith("node_modules/node-")) copyPackage(name, folder);
   }
+}
+
+/**
+ * Keeps what the runtime makes of the installation's code, for whoever runs it with the same one, wherever the folder
+ * lies then.
+ */
+export function compileAhead(folder: string): void {
+  const bundle = path.join(folder, "dist/bundle");
+  const files = readdirSync(bundle).filter((file) => file.endsWith(".mjs") && !isRunAtOnce(file));
+  const urls = files.map((file) => pathToFileURL(path.join(bundle, file)).href);
+  const directory = path.join(folder, "dist/node_modules/.cache/compile");
+  const program = `
+    import { enableCompileCache, flushCompileCache } from "node:module";
+    enableCompileCache({ directory: ${JSON.stringify(directory)}, portable: true });
+    for (const url of ${JSON.stringify(urls)}) await import(url);
+    flushCompileCache();
+    process.exit(0);`;
+  const { status, stderr } = spawnSync(process.execPath, ["--input-type=module", "--eval", program], {
+    encoding: "utf8",
+  });
+  if (status !== 0) throw new Error(`the bundle cannot be loaded: ${stderr}`);
 }
 
 /** Folders below node_modules that a user's installation has on this platform, too. */

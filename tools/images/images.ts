@@ -18,7 +18,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { parseArgs } from "node:util";
 import { envoyPath } from "../../tests/tools/envoy-path.ts";
-import { copyPackage, makeInstallation } from "../installation.ts";
+import { compileAhead, copyPackage, makeInstallation } from "../installation.ts";
 import { writeBuildContext } from "./dockerfiles.ts";
 import { type Image, type Layer, writeImageArchive } from "./image-archive.ts";
 import { makeNetworkToolsLayer } from "./network-tools-layer.ts";
@@ -74,6 +74,7 @@ async function images(tag: string): Promise<readonly Image[]> {
   copyFile(process.execPath, runtime, node);
   const installation = newLayer("tulle");
   makeInstallation(path.join(installation.folder, "opt/tulle"), { withoutNode: true });
+  compileAhead(path.join(installation.folder, "opt/tulle"));
   makeCommand(installation);
   const networkTools = newLayer("network-tools");
   await makeNetworkToolsLayer(networkTools.folder);

@@ -3,11 +3,13 @@
 // say.
 import { enableCompileCache } from "node:module";
 import path from "node:path";
-import { freshProgram } from "@tulle/loading";
+import { freshProgram, installedProgram } from "@tulle/loading";
 
 const repository = path.resolve(import.meta.dirname, "../../..");
-enableCompileCache(path.join(repository, "node_modules", ".cache", "compile"));
-const bundled = freshProgram(repository, "authorization-server");
+const installed = installedProgram("authorization-server");
+const directory = path.join(repository, "node_modules", ".cache", "compile");
+enableCompileCache({ directory, portable: installed !== undefined });
+const bundled = installed ?? freshProgram(repository, "authorization-server");
 const { run } =
   bundled === undefined ? await import("./run.ts") : ((await import(bundled)) as typeof import("./run.ts"));
 process.exitCode = await run();

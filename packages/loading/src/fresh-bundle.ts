@@ -1,6 +1,7 @@
 // Finds the bundle that stands for a program's sources. It loads in half of the time that they take, and may be run
 // only while it says what they say: each start compares. A clone's bundle is made by tools/bundle.ts.
-import { lstatSync, readFileSync, statSync, type Stats } from "node:fs";
+import { existsSync, lstatSync, readFileSync, statSync, type Stats } from "node:fs";
+import path from "node:path";
 
 /** Beside the bundles, below `bundleFolder`. */
 export const manifestName = "manifest.json";
@@ -37,6 +38,12 @@ export function statusesOf(root: string, files: readonly string[]): readonly num
     else statuses.push(status.size, status.mtimeMs, status.ctimeMs, status.ino);
   }
   return statuses;
+}
+
+/** The bundled program `name` of an installation, as a path: nobody edits its sources. Undefined in a clone. */
+export function installedProgram(name: string): string | undefined {
+  const file = path.join(import.meta.dirname, "../../../bundle", `${name}.mjs`);
+  return existsSync(file) ? file : undefined;
 }
 
 /**

@@ -1,0 +1,110 @@
+// Puts Tulle's programs and all that they load into a few files, by esbuild: for a clone (bundle.ts) and for what is
+// installed (build-package.ts).
+import { readFile } from "node:fs/promises";
+import path from "node:path";
+import { build, type Metafile, type Plugin } from "esbuild";
+
+/** By the program's name in the bundle. */
+const programs: Readonly<Record<string, string>> = {
+  tulle: "packages/cli/src/start",
+  "authorization-server": "packages/authorization-server/src/run",
+  "load-thread": "packages/config/src/load/load-thread",
+  "machine-thread": "packages/local/src/namespaces/machine-thread",
+};
+
+const startsAtOnce: ReadonlySet<string> = new Set(["tulle", "load-thread", "machine-thread"]);
+
+/** Loading the bundle's file starts it. */
+export function isRunAtOnce(file: string): boolean {
+  return startsAtOnce.has(path.basename(file, ".mjs"));
+}
+
+/** In a source, the function that loads a module when it is needed, and at once then. */
+const loader = "const load = createRequire(import.meta.url);\n";
+
+/** They bring machine code, or are asked for and not there. */
+const external = ["koffi", "@node-rs/argon2", "pg-native"];
+
+export interface BundleSources {
+  /** The folder of `packages`. */
+  readonly root: string;
+  /** Of the packages' files. */
+  readonly extension: "ts" | "js";
+  /** Where the bundle will lie: maps tell the sources from there. */
+  readonly folder: string;
+  /** Before each of the bundle's files. */
+  readonly prelude?: string;
+  /** What stands in the place of a source's `import.meta.dirname` and `import.meta.url`: expressions. */
+  readonly dirname: (file: string) => string;
+  readonly url: (file: string) => string;
+}
+
+/** The bundle's files by name. */
+export async function bundlePrograms(sources: BundleSources): Promise<ReadonlyMap<string, Uint8Array>> {
+  const { root, extension, folder, prelude = "" } = sources;
+  const { outputFiles, metafile } = await build({
+    absWorkingDir: root,
+    entryPoints: Object.entries(programs).map(([name, file]) => ({
+      in: path.join(root, `${file}.${extension}`),
+      out: name,
+    })),
+    nodePaths: [path.resolve(import.meta.dirname, "../node_modules")],
+    outdir: folder,
+    outExtension: { ".js": ".mjs" },
+    bundle: true,
+    splitting: true,
+    write: false,
+    metafile: true,
+    sourcemap: true,
+    sourcesContent: false,
+    format: "esm",
+    platform: "node",
+    target: `node${process.versions.node}`,
+    external,
+    plugins: [inTheirPlaces(sources)],
+    // Modules of CommonJS ask for others when they run.
+    banner: {
+      js: `import{createRequire as __createRequire}from"node:module";const require=__createRequire(import.meta.url),__bundleUrl=import.meta.url;${prelude}`,
+    },
+    logLevel: "error",
+  });
+  refuseUnnamed(metafile);
+  return new Map(outputFiles.map((file) => [path.basename(file.path), file.contents]));
+}
+
+/** A module of CommonJS that is imported when it is needed has no named exports in a bundle: `load` gives them. */
+function refuseUnnamed({ inputs }: Metafile): void {
+  for (const [source, { imports }] of Object.entries(inputs)) {
+    for (const { kind, path: target } of imports) {
+      if (kind !== "dynamic-import" || inputs[target]?.format !== "cjs") continue;
+      throw new Error(
+        `${source} imports ${target} when it is needed; a module of CommonJS has to be loaded by createRequire`,
+      );
+    }
+  }
+}
+
+/** A source finds what lies beside it where it always did; what it loads when it is needed is bundled, too. */
+function inTheirPlaces({ root, extension, dirname, url }: BundleSources): Plugin {
+  const filter = new RegExp(`\\.${extension}$`);
+  const packages = path.join(root, "packages") + path.sep;
+  return {
+    name: "places",
+    setup(bundler) {
+      bundler.onLoad({ filter }, async ({ path: file }) => {
+        if (!file.startsWith(packages)) return undefined;
+        let text = await readFile(file, "utf8");
+        if (text.includes(loader)) text = text.replace(loader, "\n").replaceAll(/\bload\((?=["`])/g, "require(");
+        text = text
+          .replaceAll(/new URL\("\.\/([\w-]+)\.[tj]s", import\.meta\.url\)/g, (_all, name: string) => {
+            if (!(name in programs))
+              throw new Error(`${path.relative(root, file)} starts ${name}, which is not bundled`);
+            return `new URL("./${name}.mjs", __bundleUrl)`;
+          })
+          .replaceAll("import.meta.dirname", dirname(file))
+          .replaceAll("import.meta.url", url(file));
+        return { contents: text, loader: extension };
+      });
+    },
+  };
+}
