@@ -1,7 +1,7 @@
 // The tarball of `npm pack`, as somebody uses it who has no clone: installed by npm into a folder of its own, run in an
 // empty home.
 import assert from "node:assert/strict";
-import { mkdir, mkdtemp, readdir, readFile, rm } from "node:fs/promises";
+import { mkdir, mkdtemp, readFile, readdir, rename, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { after, before, describe, test } from "node:test";
@@ -53,7 +53,9 @@ describe("the package", () => {
   test("holds JavaScript and what belongs to it, and neither tests nor anything private", async () => {
     const { stdout } = await mustRun("tar", ["tzf", tarball], parent, outside);
     const files = stdout.trim().split("\n");
-    const others = files.filter((file) => !file.endsWith(".js") && !file.endsWith("/package.json"));
+    const isOfBundle = (file: string): boolean => /^package\/dist\/bundle\/[^/]+\.mjs(\.map)?$/.test(file);
+    assert.ok(files.filter(isOfBundle).includes("package/dist/bundle/tulle.mjs"));
+    const others = files.filter((file) => !/\.js$|\/package\.json$/.test(file) && !isOfBundle(file));
     assert.deepEqual(others.toSorted(), [
       "package/LICENSE",
       "package/README.md",
@@ -71,6 +73,19 @@ describe("the package", () => {
     const { version, node } = JSON.parse(stdout) as { version: string; node: string };
     assert.equal(version, (await manifestOf(".")).version);
     assert.equal(node, process.versions.node);
+  });
+
+  test("runs from its bundle, and from the packages where that is missing", async () => {
+    const dist = path.join(parent, "prefix/lib/node_modules/tulle/dist");
+    for (const hidden of ["packages/cli/src/start.js", "bundle/tulle.mjs"]) {
+      const file = path.join(dist, hidden);
+      await rename(file, `${file}-`);
+      try {
+        assert.match((await mustRun("tulle", ["version"], parent, env)).stdout, /^tulle /);
+      } finally {
+        await rename(`${file}-`, file);
+      }
+    }
   });
 
   test("runs a folder of manifests", async () => {
