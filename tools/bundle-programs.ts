@@ -1,7 +1,9 @@
 // Puts Tulle's programs and all that they load into a few files, by esbuild: for a clone (bundle.ts) and for what is
 // installed (build-package.ts).
+import { spawnSync, type SpawnSyncReturns } from "node:child_process";
 import { readFile } from "node:fs/promises";
 import path from "node:path";
+import { pathToFileURL } from "node:url";
 import { build, type Metafile, type Plugin } from "esbuild";
 
 /** By the program's name in the bundle. */
@@ -15,8 +17,24 @@ const programs: Readonly<Record<string, string>> = {
 const startsAtOnce: ReadonlySet<string> = new Set(["tulle", "load-thread", "machine-thread"]);
 
 /** Loading the bundle's file starts it. */
-export function isRunAtOnce(file: string): boolean {
+function isRunAtOnce(file: string): boolean {
   return startsAtOnce.has(path.basename(file, ".mjs"));
+}
+
+/** Loads files of a bundle once, so that Node's compile cache has them: where that is, the environment says. */
+export function compileFiles(files: readonly string[], environment: NodeJS.ProcessEnv): SpawnSyncReturns<string> {
+  const urls = files.filter((file) => !isRunAtOnce(file)).map((file) => pathToFileURL(file).href);
+  const program = `
+    import { flushCompileCache } from "node:module";
+    for (const url of ${JSON.stringify(urls)}) await import(url);
+    flushCompileCache();
+    process.exit(0);`;
+  const env = { ...process.env, ...environment };
+  return spawnSync(process.execPath, ["--input-type=module", "--eval", program], {
+    env,
+    encoding: "utf8",
+    timeout: 60_000,
+  });
 }
 
 /** In a source, the function that loads a module when it is needed, and at once then. */

@@ -7,7 +7,7 @@ import path from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { pathToFileURL } from "node:url";
 import { bundleFolder, freshProgram, manifestName, statusesOf, type BundleManifest } from "@tulle/loading";
-import { bundlePrograms, isRunAtOnce } from "./bundle-programs.ts";
+import { bundlePrograms, compileFiles } from "./bundle-programs.ts";
 
 /** A process loads the rest of its bundle later: those of running processes have to stay. */
 const keptBundles = 8;
@@ -100,20 +100,15 @@ function removeOld(folder: string): void {
 
 /** Compiles all of it once, so that the first processes are as quick as the next ones. */
 function warm(root: string, bundle: string, files: readonly string[]): void {
-  // Those of programs that start at once are left.
-  const modules = files.filter((file) => !isRunAtOnce(file));
-  const urls = modules.map((file) => pathToFileURL(path.join(bundle, file)).href);
-  const program = `
-    import { flushCompileCache } from "node:module";
-    for (const url of ${JSON.stringify(urls)}) await import(url);
-    flushCompileCache();
-    process.exit(0);`;
-  const env = { ...process.env, NODE_COMPILE_CACHE: path.join(root, "node_modules", ".cache", "compile") };
+  const environment = { NODE_COMPILE_CACHE: path.join(root, "node_modules", ".cache", "compile") };
+  // What cannot be compiled now is when it is run.
+  compileFiles(
+    files.map((file) => path.join(bundle, file)),
+    environment,
+  );
   // And the few sources that a start reads before it knows of the bundle.
   const entry = [path.join(root, "packages/cli/src/main.ts"), "version"];
-  for (const args of [["--input-type=module", "--eval", program], entry]) {
-    spawnSync(process.execPath, args, { env, stdio: "ignore", timeout: 60_000 });
-  }
+  spawnSync(process.execPath, entry, { env: { ...process.env, ...environment }, stdio: "ignore", timeout: 60_000 });
 }
 
 try {

@@ -3,8 +3,7 @@
 import { spawnSync } from "node:child_process";
 import { cpSync, mkdirSync, readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
-import { pathToFileURL } from "node:url";
-import { isRunAtOnce } from "./bundle-programs.ts";
+import { compileFiles } from "./bundle-programs.ts";
 
 const root = path.resolve(import.meta.dirname, "..");
 
@@ -30,18 +29,11 @@ export function makeInstallation(folder: string, { withoutNode = false } = {}): 
  */
 export function compileAhead(folder: string): void {
   const bundle = path.join(folder, "dist/bundle");
-  const files = readdirSync(bundle).filter((file) => file.endsWith(".mjs") && !isRunAtOnce(file));
-  const urls = files.map((file) => pathToFileURL(path.join(bundle, file)).href);
-  const directory = path.join(folder, "dist/node_modules/.cache/compile");
-  const program = `
-    import { enableCompileCache, flushCompileCache } from "node:module";
-    enableCompileCache({ directory: ${JSON.stringify(directory)}, portable: true });
-    for (const url of ${JSON.stringify(urls)}) await import(url);
-    flushCompileCache();
-    process.exit(0);`;
-  const { status, stderr } = spawnSync(process.execPath, ["--input-type=module", "--eval", program], {
-    encoding: "utf8",
-  });
+  const files = readdirSync(bundle).filter((file) => file.endsWith(".mjs"));
+  const { status, stderr } = compileFiles(
+    files.map((file) => path.join(bundle, file)),
+    { NODE_COMPILE_CACHE: path.join(folder, "dist/node_modules/.cache/compile"), NODE_COMPILE_CACHE_PORTABLE: "1" },
+  );
   if (status !== 0) throw new Error(`the bundle cannot be loaded: ${stderr}`);
 }
 

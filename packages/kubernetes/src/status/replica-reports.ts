@@ -44,10 +44,13 @@ export interface ReplicaReportsOptions {
   readonly log: Logger;
 }
 
-/** Told by a replica: the newest changes, and what is refused. An object of Kubernetes has room for a megabyte. */
-const maxRows = 500;
-const maxRefusals = 3;
-const maxRefusalCharacters = 300;
+/**
+ * Told by a replica: the newest changes, and what is refused, some 150 KB at the most. An object of Kubernetes has room
+ * for a megabyte, in which all replicas have theirs.
+ */
+const maxRows = 200;
+const maxRefusals = 2;
+const maxRefusalCharacters = 200;
 /** How soon a change is told, and how often it is looked whether proxies have answered. */
 const soonMs = 1_000;
 const laterMs = 10_000;
