@@ -1,10 +1,10 @@
 // `/clusters`: hosts, their counters and the limits of every cluster, as text or JSON (admin.v3.Clusters).
-import { RE2JS } from "re2js";
 import type { Host } from "../cluster/cluster.ts";
 import { healthFlags } from "../cluster/host-health.ts";
 import type { RuntimeCluster } from "../cluster/runtime-cluster.ts";
 import { type AdminPage, type AdminTargets, json, parameter, text } from "./admin-page.ts";
 import { addressJson } from "./listeners-page.ts";
+import { compileRe2 } from "../cel/re2.ts";
 
 const highPriorityDefaults = [1024, 1024, 1024, 3] as const;
 const limitNames = ["max_connections", "max_pending_requests", "max_requests", "max_retries"] as const;
@@ -138,7 +138,7 @@ export const clustersPage: AdminPage = {
     let accepts = (_name: string): boolean => true;
     if (filter !== undefined) {
       try {
-        const regex = RE2JS.compile(filter);
+        const regex = compileRe2(filter);
         accepts = (name) => regex.test(name);
       } catch (error) {
         return text(`Invalid re2 regex: ${error instanceof Error ? error.message : String(error)}\n`, 400);

@@ -1,8 +1,8 @@
 // `/config_dump`: what the proxy was told and what of it serves, as Envoy prints it (admin.v3.ConfigDump).
 import type { DescMessage, JsonObject, JsonValue, MessageShape } from "@bufbuild/protobuf";
-import { RE2JS } from "re2js";
 import { type AdminPage, type AdminResponse, type AdminTargets, json, parameter } from "./admin-page.ts";
 import type { ReceivedResource, RefusedResource, ResourceRecord, ResourceRecords } from "../runtime/config-records.ts";
+import { compileRe2 } from "../cel/re2.ts";
 
 const dumpTypes = "type.googleapis.com/envoy.admin.v3.";
 
@@ -248,7 +248,7 @@ export const configDumpPage: AdminPage = {
     let isWanted = (_name: string): boolean => true;
     if (pattern !== undefined) {
       try {
-        const regex = RE2JS.compile(pattern);
+        const regex = compileRe2(pattern);
         isWanted = (name) => regex.matches(name);
       } catch (error) {
         return refusal(`Error while parsing name_regex from ${pattern}: ${String(error)}`, 400);

@@ -11,9 +11,9 @@ import {
   shownQuantiles,
   Text,
 } from "@tulle/telemetry";
-import { RE2JS } from "re2js";
 import { type NamedSeries, sortedSeries } from "./sorted-series.ts";
 import { type AdminPage, type AdminResponse, type AdminTargets, parameter, text } from "./admin-page.ts";
+import { compileRe2 } from "../cel/re2.ts";
 
 type NameFilter = (name: string) => boolean;
 
@@ -22,7 +22,7 @@ function nameFilter(query: URLSearchParams): NameFilter | AdminResponse {
   if (filter === undefined) return () => true;
   const inverts = query.has("invert_filter");
   try {
-    const regex = RE2JS.compile(filter);
+    const regex = compileRe2(filter);
     return (name) => regex.test(name) !== inverts;
   } catch (error) {
     const reason = error instanceof Error ? error.message.replace("error parsing regexp: ", "") : String(error);

@@ -1,9 +1,9 @@
 // A CEL expression as a function on one request: Envoy's language of conditions
 // (extensions.access_loggers.filters.cel.v3) and of Istio's dimensions (stats.PluginConfig), as far as operators,
 // functions and attributes are known here. Whatever is not is told when the configuration comes.
-import { RE2JS } from "re2js";
 import { type CelSubject, type ReadAttribute, attributes } from "./attributes.ts";
 import { type CelValue, areEqual, celText, isList, isMap, order } from "./cel-value.ts";
+import { compileRe2 } from "./re2.ts";
 import { type BinaryOperator, type CelTree, parseExpression } from "@tulle/telemetry/cel";
 
 export type CompiledExpression =
@@ -272,7 +272,7 @@ function wholeNumber(value: number): number | undefined {
 function compileMatches(of: CelTree, pattern: string, compilation: Compilation): ReadAttribute {
   const value = compileTree(of, compilation);
   try {
-    const regex = RE2JS.compile(pattern);
+    const regex = compileRe2(pattern);
     return (subject) => {
       const text = value(subject);
       return typeof text === "string" ? regex.matcher(text).find() : undefined;

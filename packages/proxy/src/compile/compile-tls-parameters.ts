@@ -72,13 +72,18 @@ function takesSignatureAlgorithms(sigalgs: string): boolean {
   }
 }
 
-const known = new Set(getCiphers().map((name) => name.toUpperCase()));
+let ciphers: ReadonlySet<string> | undefined;
+
+/** OpenSSL's names, in capitals. */
+function knownCiphers(): ReadonlySet<string> {
+  return (ciphers ??= new Set(getCiphers().map((name) => name.toUpperCase())));
+}
 
 /** `[A|B]` is a group without preference between its members; OpenSSL has an order there too. */
 function cipherList(suites: readonly string[], place: Place, problems: Problems): string {
   if (suites.length === 0) return defaultCiphers;
   const names = suites.flatMap((suite) => suite.replace(/^\[(.*)\]$/, "$1").split("|"));
-  const rejected = names.filter((name) => !known.has(name.toUpperCase()));
+  const rejected = names.filter((name) => !knownCiphers().has(name.toUpperCase()));
   if (rejected.length > 0) {
     const words = "The following ciphers were rejected when tried individually";
     problems.error(place, `Failed to initialize cipher suites ${suites.join(":")}. ${words}: ${rejected.join(", ")}`);

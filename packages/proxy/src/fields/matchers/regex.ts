@@ -1,10 +1,11 @@
 // Regular expressions of configuration: RE2 semantics, linear time, whole-string matches as Envoy's `safe_regex`.
 // Shapes that need no automaton (literals, prefixes, alternatives of literals) become plain string operations, which
 // are ten times faster than re2js.
-import { RE2JS } from "re2js";
+import type { RE2JS } from "re2js";
 import type { RegexMatchAndSubstitute, RegexMatcher } from "@tulle/xds/envoy/type/matcher/v3/regex_pb";
 import { checkHeaderText } from "../check-header-text.ts";
 import type { Place, Problems } from "../problems.ts";
+import { compileRe2 } from "../../cel/re2.ts";
 
 export type TextMatch = (text: string) => boolean;
 
@@ -38,7 +39,7 @@ function plainEnds(literal: string, open: boolean, close: boolean): TextMatch {
 
 function parse(pattern: string, place: Place, problems: Problems): RE2JS | undefined {
   try {
-    return RE2JS.compile(pattern);
+    return compileRe2(pattern);
   } catch (error) {
     problems.error(place, `invalid regex '${pattern}': ${error instanceof Error ? error.message : String(error)}`);
     return undefined;
