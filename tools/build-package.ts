@@ -43,8 +43,6 @@ const bundle = await bundlePrograms({
   root: dist,
   extension: "js",
   folder: path.join(dist, "bundle"),
-  prelude:
-    'import{fileURLToPath as __pathOf}from"node:url";const __place=(file)=>new URL(`../${file}`,import.meta.url).href;',
   dirname: (file) => `__pathOf(__place(${fromDist(path.dirname(file))}))`,
   url: (file) => `__place(${fromDist(file)})`,
 });

@@ -53,11 +53,12 @@ class Clone {
     return path.join(this.root, file);
   }
 
-  /** The file of the bundle in force that holds `text`. */
-  bundled(text: string): string {
+  /** The file of the bundle in force, of that name if it is given, that holds `text`. */
+  bundled(text: string, name?: string): string {
     const folder = bundleFolder(this.root);
     const manifest = JSON.parse(readFileSync(path.join(folder, manifestName), "utf8")) as BundleManifest;
-    const files = manifest.files.map((file) => path.join(folder, manifest.folder, file));
+    const wanted = manifest.files.filter((file) => name === undefined || file === name);
+    const files = wanted.map((file) => path.join(folder, manifest.folder, file));
     const found = files.find((file) => readFileSync(file, "utf8").includes(text));
     assert.ok(found !== undefined, `no file of the bundle holds ${text}`);
     return found;
@@ -98,6 +99,28 @@ test("a failure in the bundle is told by its place in the sources", async () => 
   const lines = readFileSync(version, "utf8").split("\n");
   const line = lines.findIndex((text) => text.includes("on purpose")) + 1;
   assert.ok(failed.stderr.includes(`at fails (${version}:${line}:`), failed.stderr);
+  assert.doesNotMatch(failed.stderr, /\.bundle/);
+});
+
+test("an agent runs from a file of its own, and tells of a failure by its place in the sources, too", async () => {
+  const clone = new Clone();
+  const program = clone.source("packages/cli/src/command/run-agent-program.ts");
+  clone.edit(program, "const code = await runAgent(env);", "const code = await fails();");
+  writeFileSync(
+    program,
+    `${readFileSync(program, "utf8")}\nasync function fails(): Promise<number> {\n  throw new Error("on purpose");\n}\n`,
+  );
+  await clone.makeBundle();
+  const alone = clone.bundled("on purpose", "agent.cjs");
+  clone.edit(alone, "on purpose", "in its own file");
+  const failed = await runCommand(process.execPath, [clone.source("packages/cli/src/main.ts"), "agent"]);
+  const line =
+    readFileSync(program, "utf8")
+      .split("\n")
+      .findIndex((text) => text.includes("on purpose")) + 1;
+  assert.equal(failed.code, 1);
+  assert.match(failed.stderr, /^Error: in its own file$/m);
+  assert.ok(failed.stderr.includes(`${program}:${line}:`), failed.stderr);
   assert.doesNotMatch(failed.stderr, /\.bundle/);
 });
 

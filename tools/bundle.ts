@@ -7,7 +7,7 @@ import path from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { pathToFileURL } from "node:url";
 import { bundleFolder, freshProgram, manifestName, statusesOf, type BundleManifest } from "@tulle/loading";
-import { bundlePrograms, compileFiles } from "./bundle-programs.ts";
+import { bundlePrograms, compileFiles, isCode } from "./bundle-programs.ts";
 
 /** A process loads the rest of its bundle later: those of running processes have to stay. */
 const keptBundles = 8;
@@ -18,7 +18,7 @@ const coarseTimeMs = 20;
 
 /** Makes the bundle of the clone at `root` unless it is fresh. */
 async function makeBundle(root: string): Promise<void> {
-  if (freshProgram(root, "tulle") !== undefined) return;
+  if (freshProgram(root, "tulle.mjs") !== undefined) return;
   if (statSync(path.join(root, "node_modules")).uid !== process.getuid?.()) {
     throw new Error(`${root}/node_modules belongs to another user, who may run npm run bundle`);
   }
@@ -72,7 +72,7 @@ function write(
   const manifest: BundleManifest = {
     root,
     folder: name,
-    files: [...files.keys()].filter((file) => file.endsWith(".mjs")),
+    files: [...files.keys()].filter((file) => isCode(file)),
     ...made,
   };
   const written = path.join(folder, `${name}.json`);

@@ -3,7 +3,7 @@
 import { spawnSync } from "node:child_process";
 import { cpSync, mkdirSync, readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
-import { compileFiles } from "./bundle-programs.ts";
+import { compileFiles, isCode } from "./bundle-programs.ts";
 
 const root = path.resolve(import.meta.dirname, "..");
 
@@ -29,7 +29,7 @@ export function makeInstallation(folder: string, { withoutNode = false } = {}): 
  */
 export function compileAhead(folder: string): void {
   const bundle = path.join(folder, "dist/bundle");
-  const files = readdirSync(bundle).filter((file) => file.endsWith(".mjs"));
+  const files = readdirSync(bundle).filter((file) => isCode(file));
   const { status, stderr } = compileFiles(
     files.map((file) => path.join(bundle, file)),
     { NODE_COMPILE_CACHE: path.join(folder, "dist/node_modules/.cache/compile"), NODE_COMPILE_CACHE_PORTABLE: "1" },

@@ -6,10 +6,10 @@ import path from "node:path";
 import { freshProgram, installedProgram } from "@tulle/loading";
 
 const repository = path.resolve(import.meta.dirname, "../../..");
-const installed = installedProgram("authorization-server");
+const installed = installedProgram("authorization-server.mjs");
 const directory = path.join(repository, "node_modules", ".cache", "compile");
 enableCompileCache({ directory, portable: installed !== undefined });
-const bundled = installed ?? freshProgram(repository, "authorization-server");
+const bundled = installed ?? freshProgram(repository, "authorization-server.mjs");
 const { run } =
   bundled === undefined ? await import("./run.ts") : ((await import(bundled)) as typeof import("./run.ts"));
 process.exitCode = await run();

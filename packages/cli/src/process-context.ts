@@ -3,17 +3,14 @@ import { createRequire } from "node:module";
 import { isatty } from "node:tty";
 import { terminalText } from "@tulle/telemetry";
 import type { CommandContext } from "./command/command-module.ts";
+import { endWithReader } from "./end-with-reader.ts";
 import { chooseInstance } from "./instance/choose-instance.ts";
 
 const load = createRequire(import.meta.url);
 const usualColumns = 80;
 
 export function processContext(): CommandContext {
-  // A reader that has seen enough (`tulle logs | head`) closes the pipe: that is no failure of ours.
-  process.stdout.on("error", (error: NodeJS.ErrnoException) => {
-    if (error.code === "EPIPE") process.exit(0);
-    throw error;
-  });
+  endWithReader();
   return {
     env: process.env,
     cwd: process.cwd(),

@@ -127,7 +127,7 @@ for (const { name, change, fresh } of cases) {
     const { ctimeMs } = statSync(clone.source);
     while (statusesOf(clone.root, [touched(clone)])[2] === ctimeMs);
     change(clone);
-    assert.equal(freshProgram(clone.root, "a"), fresh ? path.join(clone.bundle, "a.mjs") : undefined);
+    assert.equal(freshProgram(clone.root, "a.mjs"), fresh ? path.join(clone.bundle, "a.mjs") : undefined);
   });
 }
 
@@ -142,6 +142,6 @@ if (isRoot) {
     const clone = new Clone();
     chownSync(path.join(clone.root, "node_modules"), somebody, somebody);
     for (const file of [clone.folder, clone.bundle, clone.manifest]) chownSync(file, somebody, somebody);
-    assert.equal(freshProgram(clone.root, "a"), path.join(clone.bundle, "a.mjs"));
+    assert.equal(freshProgram(clone.root, "a.mjs"), path.join(clone.bundle, "a.mjs"));
   });
 }

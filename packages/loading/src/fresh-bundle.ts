@@ -40,14 +40,14 @@ export function statusesOf(root: string, files: readonly string[]): readonly num
   return statuses;
 }
 
-/** The bundled program `name` of an installation, as a path: nobody edits its sources. Undefined in a clone. */
+/** The file `name` of an installation's bundle, as a path: nobody edits its sources. Undefined in a clone. */
 export function installedProgram(name: string): string | undefined {
-  const file = path.join(import.meta.dirname, "../../../bundle", `${name}.mjs`);
+  const file = path.join(import.meta.dirname, "../../../bundle", name);
   return existsSync(file) ? file : undefined;
 }
 
 /**
- * The bundled program `name` of the clone at `root`, as a path; undefined where its sources have to be run: there is
+ * The file `name` of the bundle of the clone at `root`, as a path; undefined where its sources have to be run: there is
  * no bundle, a source has changed since, or somebody else could have written it.
  */
 export function freshProgram(root: string, name: string): string | undefined {
@@ -58,15 +58,14 @@ export function freshProgram(root: string, name: string): string | undefined {
     if (!trusts(lstatSync(folder), "folder") || !trusts(lstatSync(manifestFile), "file")) return undefined;
     const manifest = JSON.parse(readFileSync(manifestFile, "utf8")) as BundleManifest;
     const bundle = `${folder}/${manifest.folder}`;
-    const program = `${name}.mjs`;
-    if (manifest.root !== root || !manifest.files.includes(program)) return undefined;
+    if (manifest.root !== root || !manifest.files.includes(name)) return undefined;
     if (!trusts(lstatSync(bundle), "folder")) return undefined;
     for (const file of manifest.files) {
       if (!trusts(lstatSync(`${bundle}/${file}`), "file")) return undefined;
     }
     const statuses = statusesOf(root, manifest.sources);
     if (!statuses.every((status, index) => status === manifest.statuses[index])) return undefined;
-    return `${bundle}/${program}`;
+    return `${bundle}/${name}`;
   } catch {
     // Not there, not readable or not whole: the sources are.
     return undefined;

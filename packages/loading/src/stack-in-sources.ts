@@ -4,14 +4,15 @@ import { SourceMap } from "node:module";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
 
-const place = /file:\/\/\S+?\.mjs:\d+:\d+/g;
+/** Of an ES module, or of a file of CommonJS. */
+const place = /(?:file:\/\/)?\/[^\s()]+?\.[cm]js:\d+:\d+/g;
 
 /** `stack` with the places of the sources. Maps are read now: only a failure is worth their time and memory. */
 export function stackInSources(stack: string): string {
   const maps = new Map<string, SourceMap | undefined>();
   return stack.replaceAll(place, (text) => {
-    const [, url = "", line = "", column = ""] = /^(.*):(\d+):(\d+)$/.exec(text) ?? [];
-    const file = fileURLToPath(url);
+    const [, code = "", line = "", column = ""] = /^(.*):(\d+):(\d+)$/.exec(text) ?? [];
+    const file = code.startsWith("file:") ? fileURLToPath(code) : code;
     if (!maps.has(file)) maps.set(file, mapOf(file));
     const origin = maps.get(file)?.findOrigin(Number(line), Number(column));
     if (origin === undefined || !("fileName" in origin)) return text;
