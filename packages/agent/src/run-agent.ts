@@ -1,6 +1,7 @@
 // The agent's life: from its settings to a relay, a bootstrap and a proxy, and back down when the platform says so.
 import { isIPv6 } from "node:net";
 import path from "node:path";
+import { giveBackAtRest } from "@tulle/capture/rest";
 import { makeOwnFolder, makeSocketPath, writeSecretFile } from "@tulle/identity/own";
 import { type ExpositionFormat, type Logger, Logging, MetricRegistry } from "@tulle/telemetry";
 import { systemClock } from "@tulle/timing";
@@ -145,6 +146,9 @@ async function run(
     });
     proxy = await startDataPlane({ settings, bootstrap, bootstrapPath, env: proxyEnv, logging });
     log.info("the agent runs", { node: nodeId(settings), dataPlane: settings.dataPlane });
+    giveBackAtRest({ signal: AbortSignal.any([stop, gone.signal]) }).catch((error: Error) => {
+      log.warning("memory of the start is kept", { reason: error.message });
+    });
     reports = await startReports(settings, proxy, identity?.workload, relay, gone, log);
     const code = await untilEnd(proxy, { stop, gone: gone.signal, reports }, settings);
     if (gone.signal.aborted) return agentExitCodes.gone;

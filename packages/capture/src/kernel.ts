@@ -3,6 +3,7 @@
 import { isIPv6 } from "node:net";
 import { plainAddressText } from "./ip-address.ts";
 
+type Definitions = Parameters<typeof import("node:ffi").dlopen>[1];
 type CallsOf<T> = { readonly [Name in keyof T]: (...args: readonly unknown[]) => number | bigint };
 
 const definitions = {
@@ -22,16 +23,29 @@ let loaded: CallsOf<typeof definitions> | undefined;
 
 /** @throws where there is no such library, or it may not be loaded. */
 function calls(): CallsOf<typeof definitions> {
-  if (loaded !== undefined) return loaded;
+  return (loaded ??= open(definitions));
+}
+
+/** @throws where the library has no such call, or may not be loaded */
+function open<const T extends Definitions>(wanted: T): CallsOf<T> {
   const warn = Object.getOwnPropertyDescriptor(process, "emitWarning")!;
   // The runtime is pinned, and a test calls it: that the module is experimental is no news for whoever runs Tulle.
   process.emitWarning = () => undefined;
   try {
-    loaded = process.getBuiltinModule("node:ffi").dlopen(null, definitions).functions as CallsOf<typeof definitions>;
+    return process.getBuiltinModule("node:ffi").dlopen(null, wanted).functions as CallsOf<T>;
   } finally {
     Object.defineProperty(process, "emitWarning", warn);
   }
-  return loaded;
+}
+
+/** Gives back what the C library's allocator keeps of freed memory (malloc_trim(3)); others have no such call. */
+export function trimAllocator(): void {
+  try {
+    const { malloc_trim } = open({ malloc_trim: { arguments: ["u64"], return: "i32" } } as const);
+    malloc_trim(0n);
+  } catch {
+    // It keeps it.
+  }
 }
 
 const addressFamilyNetlink = 16;
