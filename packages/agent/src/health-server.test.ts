@@ -7,6 +7,7 @@ import { test } from "node:test";
 import { freeAddressBlock, waitFor } from "../../../tests/tools/processes.ts";
 import { healthPort } from "./health-address.ts";
 import { maxAwaited, maxPages, startHealthServer } from "./health-server.ts";
+import type { RunningDataPlane } from "./data-plane/data-plane.ts";
 import { metricsPort } from "./settings.ts";
 
 /** More than the sockets' buffers of both ends hold. */
@@ -129,4 +130,35 @@ test("programs of the pod alone may end the agent, and probes are asked at one p
   assert.equal(await ask("GET", "/app"), 500);
   assert.equal(await ask("GET", "/app", healthPort), 404);
   assert.deepEqual(paths.slice(-1), ["/app"]);
+});
+
+test("who prefers to wait is told when the proxy is not ready any more, and others at once", async (context) => {
+  const podAddress = `${await freeAddressBlock()}.1`;
+  const leaving = new AbortController();
+  let asked = 0;
+  const isReady = (): Promise<boolean> => {
+    asked += 1;
+    return Promise.resolve(asked > 1);
+  };
+  const server = await startHealthServer({
+    podAddress,
+    leaving: leaving.signal,
+    dataPlane: () => ({ isReady }) as unknown as RunningDataPlane,
+    metrics: { page: () => Promise.reject(new Error("nobody asks")) },
+  });
+  context.after(() => server[Symbol.asyncDispose]());
+  const ask = async (prefer?: string): Promise<string> => {
+    const headers = prefer === undefined ? {} : { prefer };
+    const answer = await fetch(`http://${podAddress}:${healthPort}/healthz/ready`, { headers });
+    return `${answer.status} ${await answer.text()}`;
+  };
+  assert.equal(await ask("wait=10"), "503 the proxy is not ready\n", "it is not ready yet");
+  assert.equal(await ask(), "200 ready\n");
+  for (const prefer of ["respond-async", "wait=x", "wait=0"]) assert.equal(await ask(prefer), "200 ready\n", prefer);
+  assert.equal(await ask("respond-async, wait=1"), "200 ready\n", "the time is over");
+  const before = asked;
+  const held = ask("wait=10");
+  await waitFor(() => asked > before, { what: "the question" });
+  leaving.abort();
+  assert.equal(await held, "503 the agent is stopping\n");
 });

@@ -34,6 +34,7 @@ export const maxPages = 16;
  * The oldest makes way, so that no probe is kept out.
  */
 export const maxAwaited = 256;
+const maxWaitSeconds = 60;
 
 export interface HealthServerOptions {
   /** `::` for all addresses of both families, or of the one that there is. */
@@ -63,38 +64,42 @@ export async function startHealthServer({
   const pages = new Set<ServerResponse>();
   const awaited = new Set<ServerResponse>();
   const onRequest = (request: IncomingMessage, response: ServerResponse): void => {
-    const respond = (status: number, body: string, contentType = "text/plain; charset=UTF-8"): void => {
-      if (response.destroyed) return;
-      response.writeHead(status, { "content-type": contentType, connection: "close" });
-      response.end(body);
-    };
     if (request.url === quitPath && request.socket.localPort === metricsPort) {
-      if (request.method !== "POST") return respond(405, "POST only\n");
-      if (!isOfPod(request)) return respond(403, "programs of the pod only\n");
-      respond(200, "the agent ends\n");
+      if (request.method !== "POST") return respond(response, 405, "POST only\n");
+      if (!isOfPod(request)) return respond(response, 403, "programs of the pod only\n");
+      respond(response, 200, "the agent ends\n");
       return onQuit?.();
     }
     if (request.url === drainPath && request.socket.localPort === metricsPort && drained !== undefined) {
       admit(response, awaited, maxAwaited);
-      return void drained().then(() => respond(200, "drained\n"));
+      return void drained().then(() => respond(response, 200, "drained\n"));
     }
     const answer = request.socket.localPort === metricsPort ? probes?.ask(request.url ?? "") : undefined;
     if (answer !== undefined) {
       admit(response, awaited, maxAwaited);
-      return void answer.then(({ status, text }) => respond(status, `${text}\n`));
+      return void answer.then(({ status, text }) => respond(response, status, `${text}\n`));
     }
     // Istio's agent answers at both.
     const isMetrics = request.url === metricsPath || request.url === "/metrics";
-    if (request.url !== healthPath && !isMetrics) respond(404, "not found\n");
-    else if (request.method !== "GET" && request.method !== "HEAD") respond(405, "GET only\n");
+    if (request.url !== healthPath && !isMetrics) respond(response, 404, "not found\n");
+    else if (request.method !== "GET" && request.method !== "HEAD") respond(response, 405, "GET only\n");
     else if (isMetrics) {
       admit(response, pages, maxPages);
-      void metrics.page(request.headers).then(({ contentType, text }) => respond(200, text, contentType));
-    } else if (leaving.aborted) respond(503, "the agent is stopping\n");
-    else
-      void (dataPlane()?.isReady() ?? Promise.resolve(false)).then((ready) =>
-        respond(ready ? 200 : 503, ready ? "ready\n" : "the proxy is not ready\n"),
-      );
+      void metrics.page(request.headers).then(({ contentType, text }) => respond(response, 200, text, contentType));
+    } else void tellReadiness(request, response);
+  };
+  const isReady = async (): Promise<boolean> => !leaving.aborted && ((await dataPlane()?.isReady()) ?? false);
+  const tellReadiness = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+    let ready = await isReady();
+    const waitMs = ready ? preferredWaitMs(request) : 0;
+    if (waitMs > 0 && !leaving.aborted) {
+      admit(response, awaited, maxAwaited);
+      await untilLeaving(leaving, waitMs, response);
+      ready = await isReady();
+    }
+    if (response.destroyed) return;
+    const text = ready ? "ready" : leaving.aborted ? "the agent is stopping" : "the proxy is not ready";
+    respond(response, ready ? 200 : 503, `${text}\n`);
   };
   const servers: Server[] = [];
   const close = async (): Promise<void> => void (await Promise.all(servers.map(closeServer)));
@@ -105,6 +110,38 @@ export async function startHealthServer({
     throw error;
   }
   return { [Symbol.asyncDispose]: close };
+}
+
+function respond(
+  response: ServerResponse,
+  status: number,
+  body: string,
+  contentType = "text/plain; charset=UTF-8",
+): void {
+  if (response.destroyed) return;
+  response.writeHead(status, { "content-type": contentType, connection: "close" });
+  response.end(body);
+}
+
+/**
+ * Who asks whether the proxy is ready may prefer to be told when it is not any more (RFC 7240, section 4.3): one
+ * question, then, in the place of many. Zero for who does not.
+ */
+function preferredWaitMs({ headers }: IncomingMessage): number {
+  const [, seconds = "0"] = /(?:^|,)\s*wait=(\d{1,4})\s*(?:,|$)/.exec(String(headers["prefer"] ?? "")) ?? [];
+  return Math.min(Number(seconds), maxWaitSeconds) * 1000;
+}
+
+/** Resolves when the pod leaves, after that time, or when nobody waits any more. */
+async function untilLeaving(leaving: AbortSignal, waitMs: number, response: ServerResponse): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const timer = setTimeout(resolve, waitMs).unref();
+  const onEnd = (): void => resolve();
+  leaving.addEventListener("abort", onEnd);
+  response.once("close", onEnd);
+  await promise;
+  clearTimeout(timer);
+  leaving.removeEventListener("abort", onEnd);
 }
 
 function admit(response: ServerResponse, open: Set<ServerResponse>, most: number): void {

@@ -22,6 +22,8 @@ import { proxyCheck } from "./proxy-check.ts";
 
 /** How the injected container is called (Istio: `istio-proxy`). */
 export const proxyContainer = "istio-proxy";
+/** A proxy that is ready is asked whether it stays so: it answers when it does not, or after this time. */
+const readyWaitSeconds = 10;
 const proxyTiming = { initialDelayMs: 0, periodMs: 1000, successThreshold: 1, failureThreshold: 5 };
 
 /**
@@ -138,7 +140,8 @@ export class Program {
     if (plan === undefined) {
       // One that says that it leaves means it: others have to know before its drain is over.
       const onLeaving = (): void => this.#setReady(false);
-      const check: Check = (onFailure) => proxyCheck(this.#settings.network, onLeaving, onFailure);
+      const check: Check = (onFailure) =>
+        proxyCheck(this.#settings.network, this.#ready ? readyWaitSeconds : 0, onLeaving, onFailure);
       this.#loops = [startProbeLoop(this.#byItself(check), proxyTiming, (well) => this.#setReady(well))];
       return;
     }

@@ -8,18 +8,23 @@ const { request } = process.getBuiltinModule("node:http");
 
 const healthPort = 15_021;
 const healthPath = "/healthz/ready";
-const timeoutMs = 1000;
+const answerMs = 1000;
 /** Of our agent (its `health-server.ts`), while it drains. */
 const leavingText = "the agent is stopping";
 
-/** True when the proxy is ready. `onLeaving` is called when it says that it is about to end. Never rejects. */
+/**
+ * True when the proxy is ready; one that is may take `waitSeconds` to say so, and tells at once when it is not any
+ * more. `onLeaving` is called when it says that it is about to end. Never rejects.
+ */
 export function proxyCheck(
   { proxyAt: address, connect }: AskedProxy,
+  waitSeconds: number,
   onLeaving: () => void,
   onFailure: OnFailure = () => undefined,
 ): Promise<boolean> {
   const { promise, resolve } = Promise.withResolvers<boolean>();
-  const headers = { "user-agent": "tulle-probe" };
+  const headers = { "user-agent": "tulle-probe", ...(waitSeconds > 0 ? { prefer: `wait=${waitSeconds}` } : {}) };
+  const timeoutMs = waitSeconds * 1000 + answerMs;
   const createConnection = (): Socket => connect({ host: address, port: healthPort });
   const options = {
     host: address,
