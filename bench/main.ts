@@ -18,6 +18,7 @@ import { measureKubernetes } from "./kubernetes/measure-kubernetes.ts";
 import { measureMtls, measureMtlsGrpc, measureMtlsHttp2 } from "./mtls/measure-mtls.ts";
 import { measurePush } from "./push/measure-push.ts";
 import { measurePolicies } from "./policies/measure-policies.ts";
+import { measureRest } from "./rest/measure-rest.ts";
 import type { Scenario, ScenarioResult } from "./scenario.ts";
 import { measureStats } from "./stats/measure-stats.ts";
 import { ownTree } from "./tree.ts";
@@ -137,6 +138,12 @@ const scenarios: readonly Scenario[] = [
     summary: "a whole code flow on the authorization server and on node-oidc-provider, one core",
     run: measureAuthorizationServer,
     isCompared: true,
+  },
+  {
+    name: "rest",
+    summary: "the sample shop while nobody asks: memory of a sidecar, CPU and wake-ups of every process",
+    run: measureRest,
+    isCompared: false,
   },
   { name: "up", summary: "tulle up samples/shop until Ready", run: measureUpToReady, isCompared: false },
   {

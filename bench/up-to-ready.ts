@@ -46,7 +46,7 @@ function rowOf(name: string, seconds: readonly number[]): string[] {
   return [name, ...[median(seconds), Math.min(...seconds), Math.max(...seconds)].map((value) => value.toFixed(2))];
 }
 
-async function copyShop(folder: string): Promise<void> {
+export async function copyShop(folder: string): Promise<void> {
   await cp(path.join(root, "samples", "shop"), folder, {
     recursive: true,
     filter: (source) => !source.includes(".tulle"),
@@ -82,21 +82,34 @@ spec:
   );
 }
 
+function secondsUntilReady(prepare: (folder: string) => Promise<void>, args: readonly string[]): Promise<number> {
+  return inOwnFolder(prepare, async (folder) => {
+    const started = performance.now();
+    await using up = await startProcess(process.execPath, [...upCommand(folder), ...args], { name: "tulle up" });
+    await up.waitForOutput(/^Ready\b/m, { timeoutMs: 120_000 });
+    return (performance.now() - started) / 1000;
+  });
+}
+
+/** Arguments of Node. */
+export function upCommand(folder: string): readonly string[] {
+  return [path.join(root, "packages", "cli", "bin", "tulle.mjs"), "up", folder];
+}
+
 /**
- * In a folder of its own, so that each round starts without state and beside whatever else runs; as deep in the clone
- * as the samples, which reach the clone's libraries and the authorization server from there.
+ * `run` in a folder of its own, so that each round starts without state and beside whatever else runs; as deep in the
+ * clone as the samples, which reach the clone's libraries and the authorization server from there.
  */
-async function secondsUntilReady(prepare: (folder: string) => Promise<void>, args: readonly string[]): Promise<number> {
+export async function inOwnFolder<T>(
+  prepare: (folder: string) => Promise<void>,
+  run: (folder: string) => Promise<T>,
+): Promise<T> {
   const cache = path.join(root, ".cache");
   await mkdir(cache, { recursive: true });
   const folder = await mkdtemp(path.join(cache, "bench-up-"));
   try {
     await prepare(folder);
-    const command = path.join(root, "packages", "cli", "bin", "tulle.mjs");
-    const started = performance.now();
-    await using up = await startProcess(process.execPath, [command, "up", folder, ...args], { name: "tulle up" });
-    await up.waitForOutput(/^Ready\b/m, { timeoutMs: 120_000 });
-    return (performance.now() - started) / 1000;
+    return await run(folder);
   } finally {
     await rm(folder, { recursive: true, force: true });
   }

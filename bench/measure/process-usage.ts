@@ -24,16 +24,21 @@ export async function readProcessUsage(processId: number): Promise<ProcessUsage>
 const ticksPerSecond = 100;
 
 async function readOne(processId: number): Promise<ProcessUsage> {
-  const threads = await readdir(`/proc/${processId}/task`);
-  const cpuSeconds = await Promise.all(threads.map((thread) => threadCpuSeconds(`/proc/${processId}/task/${thread}`)));
   const status = await readFile(`/proc/${processId}/status`, "utf8");
   const residentKib = Number(/^VmRSS:\s+(\d+) kB/m.exec(status)?.[1] ?? 0);
   const userTicks = Number((await statFields(processId))[11]);
   return {
-    cpuSeconds: cpuSeconds.reduce((sum, seconds) => sum + seconds, 0),
+    cpuSeconds: await processCpuSeconds(processId),
     userSeconds: userTicks / ticksPerSecond,
     residentBytes: residentKib * 1024,
   };
+}
+
+/** Of all living threads of that process alone. */
+export async function processCpuSeconds(processId: number): Promise<number> {
+  const threads = await readdir(`/proc/${processId}/task`);
+  const each = await Promise.all(threads.map((thread) => threadCpuSeconds(`/proc/${processId}/task/${thread}`)));
+  return each.reduce((sum, seconds) => sum + seconds, 0);
 }
 
 /**
@@ -51,7 +56,8 @@ async function statFields(processId: number): Promise<readonly string[]> {
   return stat.slice(stat.lastIndexOf(")") + 2).split(" ");
 }
 
-async function withDescendants(processId: number): Promise<readonly number[]> {
+/** The process itself first. */
+export async function withDescendants(processId: number): Promise<readonly number[]> {
   const ids = (await readdir("/proc")).filter((name) => /^\d+$/.test(name)).map(Number);
   const parents = await Promise.all(
     // A process may end between the listing and the reading.
