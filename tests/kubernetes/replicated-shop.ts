@@ -14,7 +14,7 @@ export const gateway = "tulle-system/tulle-ingressgateway";
 const smallRequests = ["global.proxy.resources.requests.cpu=50m"];
 
 /** Clients are patient: how quick the machine is decides no test. */
-const load = { seed: 20_261_128, maxInFlight: 512, minSeconds: 5, timeoutMs: 60_000 };
+const load = { seed: 20_261_128, requestsPerSecond, maxInFlight: 512, minSeconds: 5, timeoutMs: 60_000 };
 
 /** Installed before the file's tests, and uninstalled after them. */
 export class ReplicatedShop {
@@ -43,16 +43,12 @@ export class ReplicatedShop {
     return this.#shop!;
   }
 
-  async assertNoneFails(
-    t: TestContext,
-    during: (load: ShopLoad) => Promise<void>,
-    pace = requestsPerSecond,
-  ): Promise<void> {
-    const running = await ShopLoad.begin(this.shop, { ...load, requestsPerSecond: pace });
+  async assertNoneFails(t: TestContext, during: (load: ShopLoad) => Promise<void>): Promise<void> {
+    const running = await ShopLoad.begin(this.shop, load);
     try {
-      await running.after(pace);
+      await running.after(requestsPerSecond);
       await during(running);
-      await running.after(pace);
+      await running.after(requestsPerSecond);
     } finally {
       const result = await running.end();
       t.diagnostic(describePace(result));

@@ -146,9 +146,7 @@ async function run(
     });
     proxy = await startDataPlane({ settings, bootstrap, bootstrapPath, env: proxyEnv, logging });
     log.info("the agent runs", { node: nodeId(settings), dataPlane: settings.dataPlane });
-    giveBackAtRest({ signal: AbortSignal.any([stop, gone.signal]) }).catch((error: Error) => {
-      log.warning("memory of the start is kept", { reason: error.message });
-    });
+    void giveBackAtRest({ signal: AbortSignal.any([stop, gone.signal]) });
     reports = await startReports(settings, proxy, identity?.workload, relay, gone, log);
     const code = await untilEnd(proxy, { stop, gone: gone.signal, reports }, settings);
     if (gone.signal.aborted) return agentExitCodes.gone;

@@ -8,7 +8,7 @@ import { trimAllocator } from "./kernel.ts";
 
 export interface RestOptions {
   /** Ends the wait. */
-  readonly signal: AbortSignal;
+  readonly signal?: AbortSignal;
   /** For tests: CPU time of the process so far, in microseconds. */
   readonly cpuMicros?: () => number;
   /** For tests. */
@@ -25,19 +25,20 @@ const lookMs = 1000;
 /** and who takes less of a core in it rests: probes and scrapes take less. */
 const restingShare = 0.03;
 
-/** Resolves when memory was given back, or will not be. Keeps no process alive. */
-export async function giveBackAtRest(options: RestOptions): Promise<void> {
+/** Resolves when memory was given back, or will not be: never rejects. Keeps no process alive. */
+export async function giveBackAtRest(options: RestOptions = {}): Promise<void> {
   const { signal, cpuMicros = usedMicros, giveBack = giveMemoryBack } = options;
+  const timer = { ref: false, ...(signal === undefined ? {} : { signal }) };
   try {
     for (let look = 0, waitMs = options.firstLookMs ?? firstLookMs; look < mostLooks; look++, waitMs *= 2) {
-      await pause(waitMs, undefined, { ref: false, signal });
+      await pause(waitMs, undefined, timer);
       const [before, beganMs] = [cpuMicros(), performance.now()];
-      await pause(options.lookMs ?? lookMs, undefined, { ref: false, signal });
+      await pause(options.lookMs ?? lookMs, undefined, timer);
       const share = (cpuMicros() - before) / 1000 / (performance.now() - beganMs);
       if (share < restingShare) return await giveBack();
     }
-  } catch (error) {
-    if (!signal.aborted) throw error;
+  } catch {
+    // It ends, or the engine hands its collector out to nobody: what it has stays.
   }
 }
 

@@ -2,6 +2,7 @@
 // elsewhere, and a pod of a cluster.
 import path from "node:path";
 import { InvalidArgumentError, Option, type Command } from "commander";
+import { giveBackAtRest } from "@tulle/capture/rest";
 import { parseClusterRanges } from "@tulle/capture/services";
 import { runManifestControlPlane } from "@tulle/control-plane";
 import { isLogLevel, Logging, logLevels, type LogLevel } from "@tulle/telemetry";
@@ -123,6 +124,7 @@ export function register(command: Command, context: CommandContext): void {
     const running = await starting(options, command, context, stopped).catch(async (error: NodeJS.ErrnoException) => {
       throw await startFailure(error);
     });
+    void giveBackAtRest();
     await stopped;
     await running?.close();
   });

@@ -1,6 +1,7 @@
 // `tulle up`: runs a folder of manifests on this machine until Ctrl-C.
 import { realpathSync, statSync } from "node:fs";
 import path from "node:path";
+import { giveBackAtRest } from "@tulle/capture/rest";
 import { InvalidArgumentError, Option, type Command } from "commander";
 import {
   CannotStart,
@@ -105,6 +106,7 @@ async function up(folder: string, options: UpCommandOptions, context: CommandCon
   try {
     const instance: Instance = await supervisor.ready(abort.signal);
     progress.ready(instance);
+    void giveBackAtRest({ signal: abort.signal });
     await ended;
   } catch (error) {
     if (abort.signal.aborted) return ended;
