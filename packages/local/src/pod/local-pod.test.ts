@@ -23,6 +23,10 @@ const tell = (what) => appendFileSync(folder + "/story", who + " " + what + "\\n
 const address = who === "proxy" ? process.env.INSTANCE_IP : process.env.HOST;
 const port = who === "proxy" ? 15021 : Number(process.env.PORT);
 const server = createServer((request, response) => {
+  if (existsSync(folder + "/" + who + "-drops")) {
+    tell(request.headers.prefer === undefined ? "answers" : "drops");
+    if (request.headers.prefer !== undefined) return request.socket.destroy();
+  }
   const well = existsSync(folder + "/" + who + "-well") && !(request.url === "/live" && existsSync(folder + "/dead"));
   response.writeHead(well ? 200 : 503).end(existsSync(folder + "/" + who + "-leaves") ? "the agent is stopping" : "");
 });
@@ -39,7 +43,7 @@ interface Stage {
   readonly failures: string[];
   story(): readonly string[];
   /** Lets `who` answer well from now on, or no more. */
-  say(who: "proxy-well" | "proxy-leaves" | "app-well" | "dead", isSo?: boolean): void;
+  say(who: "proxy-well" | "proxy-leaves" | "proxy-drops" | "app-well" | "dead", isSo?: boolean): void;
   until(what: string, condition: () => boolean): Promise<void>;
   /** Ends the app by its own process id, where it has left the supervisor's reach. */
   endDaemon(): void;
@@ -384,6 +388,19 @@ test("a proxy that says that it leaves takes the pod out at its first word", asy
   on.say("proxy-well", false);
   await on.until("the pod to be not ready", () => !on.pod.ready);
   assert.equal(on.pod.restarts, 0);
+});
+
+test("who takes the place of all that wait for a proxy's word takes no pod out", async (t) => {
+  const on = await setStage(t);
+  on.say("proxy-well");
+  on.say("app-well");
+  on.pod.start();
+  await on.until("the pod to be ready", () => on.pod.ready);
+  on.say("proxy-drops");
+  const asked = (): readonly string[] => on.story().filter((line) => /^proxy (?:drops|answers)$/.test(line));
+  await on.until("three questions", () => asked().length >= 3);
+  assert.deepEqual(asked().slice(0, 3), ["proxy drops", "proxy answers", "proxy drops"]);
+  assert.equal(on.pod.ready, true);
 });
 
 interface Squatter {

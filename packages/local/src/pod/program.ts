@@ -140,8 +140,13 @@ export class Program {
     if (plan === undefined) {
       // One that says that it leaves means it: others have to know before its drain is over.
       const onLeaving = (): void => this.#setReady(false);
-      const check: Check = (onFailure) =>
-        proxyCheck(this.#settings.network, this.#ready ? readyWaitSeconds : 0, onLeaving, onFailure);
+      // One that was kept from waiting, as by somebody who takes all that may wait, is asked for an answer at once.
+      let wasWell = false;
+      const check: Check = async (onFailure) => {
+        const waitSeconds = this.#ready && wasWell ? readyWaitSeconds : 0;
+        wasWell = await proxyCheck(this.#settings.network, waitSeconds, onLeaving, onFailure);
+        return wasWell;
+      };
       this.#loops = [startProbeLoop(this.#byItself(check), proxyTiming, (well) => this.#setReady(well))];
       return;
     }
