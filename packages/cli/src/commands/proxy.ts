@@ -1,6 +1,7 @@
 // `tulle proxy`: a proxy alone, started as `envoy` is: from a bootstrap document, with Envoy's option names.
 import { createWriteStream, openSync } from "node:fs";
 import { flushCompileCache } from "node:module";
+import { giveBackAtRest } from "@tulle/capture/rest";
 import type { Command } from "commander";
 import { InvalidArgumentError, Option } from "commander";
 import type { RunningProxy } from "@tulle/proxy";
@@ -9,6 +10,8 @@ import { CommandFailure, exitCodes } from "../command/command-failure.ts";
 import type { CommandContext } from "../command/command-module.ts";
 import { addExamples } from "../command/command-options.ts";
 
+/** A timer of Node's waits no longer. */
+const longestWaitMs = 2 ** 31 - 1;
 const flushAfterMs = 5000;
 
 interface ProxyOptions {
@@ -105,7 +108,8 @@ async function untilEnded(proxy: RunningProxy, stopped: Promise<void>): Promise<
   // Node keeps compiled code when a process ends well; a proxy mostly runs until the machine is shut down.
   const flush = setTimeout(flushCompileCache, flushAfterMs).unref();
   // Without listeners, admin interface and control plane nothing else keeps the process: Envoy runs on then, too.
-  const keepAlive = setInterval(() => undefined, flushAfterMs);
+  const keepAlive = setInterval(() => undefined, longestWaitMs);
+  void giveBackAtRest();
   void stopped.then(() => proxy.close());
   await proxy.ended;
   clearTimeout(flush);
