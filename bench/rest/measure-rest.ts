@@ -2,6 +2,7 @@
 // Once with Tulle's proxy and once with Envoy, each with the agent that it needs.
 import { readdir, readFile } from "node:fs/promises";
 import { setTimeout as delay } from "node:timers/promises";
+import { envoyPath } from "../../tests/tools/envoy-path.ts";
 import { freePort, startProcess } from "../../tests/tools/processes.ts";
 import { markdownTable } from "../measure/markdown-table.ts";
 import { median } from "../measure/median.ts";
@@ -71,7 +72,8 @@ function measureOnce(kind: Kind): Promise<Round> {
   return inOwnFolder(copyShop, async (folder) => {
     const publish = `${await freePort()}:8080,${await freePort()}:8443`;
     const args = [...upCommand(folder), "--publish", publish, "--proxy", kind];
-    await using up = await startProcess(process.execPath, args, { name: "tulle up" });
+    const env = { ...process.env, TULLE_ENVOY: await envoyPath() };
+    await using up = await startProcess(process.execPath, args, { name: "tulle up", env });
     await up.waitForOutput(/^Ready\b/m, { timeoutMs: 120_000 });
     await delay(settleMs);
     const programs = await programsOf(up.pid);
