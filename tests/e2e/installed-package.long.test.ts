@@ -53,8 +53,8 @@ describe("the package", () => {
   test("holds JavaScript and what belongs to it, and neither tests nor anything private", async () => {
     const { stdout } = await mustRun("tar", ["tzf", tarball], parent, outside);
     const files = stdout.trim().split("\n");
-    const isOfBundle = (file: string): boolean => /^package\/dist\/bundle\/[^/]+\.mjs(\.map)?$/.test(file);
-    assert.ok(files.filter(isOfBundle).includes("package/dist/bundle/tulle.mjs"));
+    const isOfBundle = (file: string): boolean => /^package\/dist\/bundle\/[^/]+\.[cm]js(\.map)?$/.test(file);
+    for (const name of ["tulle.mjs", "agent.cjs"]) assert.ok(files.includes(`package/dist/bundle/${name}`), name);
     const others = files.filter((file) => !/\.js$|\/package\.json$/.test(file) && !isOfBundle(file));
     assert.deepEqual(others.toSorted(), [
       "package/LICENSE",
