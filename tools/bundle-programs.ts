@@ -101,7 +101,10 @@ export async function bundlePrograms(sources: BundleSources): Promise<ReadonlyMa
 
 const place = "__place=(file)=>new URL(`../${file}`,__bundleUrl).href";
 
-/** Of both. The text of what runs is kept in memory: it is made short, in letters of one byte each. */
+/**
+ * Of both. The text of what runs is kept in memory: it is made short, and a letter beyond one byte doubles a file.
+ * esbuild leaves those of regular expressions and of raw templates as they are.
+ */
 function shared(sources: BundleSources) {
   return {
     absWorkingDir: sources.root,

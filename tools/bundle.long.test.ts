@@ -112,6 +112,7 @@ test("an agent runs from a file of its own, and tells of a failure by its place 
   );
   await clone.makeBundle();
   const alone = clone.bundled("on purpose", "agent.cjs");
+  assert.match(readFileSync(alone, "utf8"), /^[\0-\u00ff]*$/, "V8 takes a byte for each of its letters");
   clone.edit(alone, "on purpose", "in its own file");
   const failed = await runCommand(process.execPath, [clone.source("packages/cli/src/main.ts"), "agent"]);
   const line =

@@ -106,16 +106,17 @@ async function programsOf(up: number): Promise<readonly Program[]> {
   const owned = new Set<number>();
   for (const [id, line] of lines) {
     if (owned.has(id)) continue;
-    const isShell = line.startsWith("/bin/sh");
-    const part = isShell ? undefined : partOf(line);
+    const part = partOf(line);
     const processIds = part === "sidecar" ? await withDescendants(id) : [id];
     for (const each of processIds) owned.add(each);
-    programs.push({ part: part ?? "applications", processIds });
+    programs.push({ part, processIds });
   }
   return programs;
 }
 
 function partOf(commandLine: string): Part {
+  // A shell beside each program ends it with its supervisor, and names it.
+  if (commandLine.startsWith("/bin/sh")) return "applications";
   const words = commandLine.split("\0");
   if (words.includes("control-plane")) return "control plane";
   return words.includes("agent") ? "sidecar" : "applications";

@@ -34,6 +34,7 @@ export const maxPages = 16;
  * The oldest makes way, so that no probe is kept out.
  */
 export const maxAwaited = 256;
+/** Who prefers to wait for longer is answered then. */
 const maxWaitSeconds = 60;
 
 export interface HealthServerOptions {
@@ -92,12 +93,12 @@ export async function startHealthServer({
   const tellReadiness = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     let ready = await isReady();
     const waitMs = ready ? preferredWaitMs(request) : 0;
-    if (waitMs > 0 && !leaving.aborted) {
+    // Who has gone meanwhile takes no place: his connection would never end again.
+    if (waitMs > 0 && !leaving.aborted && !response.destroyed) {
       admit(response, awaited, maxAwaited);
       await untilLeaving(leaving, waitMs, response);
       ready = await isReady();
     }
-    if (response.destroyed) return;
     const text = ready ? "ready" : leaving.aborted ? "the agent is stopping" : "the proxy is not ready";
     respond(response, ready ? 200 : 503, `${text}\n`);
   };
